@@ -31,7 +31,7 @@ from iolab.report.scenario import (
     run_fault_impact_sentence,
     scenario_section,
 )
-from iolab.report.table import Table, table_without_constant_columns
+from iolab.report.table import Table, table_with_constants_in_title
 from iolab.report.terminal import grouped_report_table
 from tests.analysis.planted import Session, neighboured, timed
 from tests.analysis.records import DEVICE, GO_NS, JOB, SECOND, Burst, bursts_record, facts_of
@@ -288,7 +288,7 @@ def test_phases_that_are_alike_keep_their_columns() -> None:
     result = judged(victim())
     table = phases_table([scenario_of(result)], result.metrics)
     alike = replace(table, rows=(table.rows[0], table.rows[0]))
-    compact = table_without_constant_columns(alike)
+    compact = table_with_constants_in_title(alike)
     assert compact.title == table.title
     assert "IOPS" in [column.title for column in compact.columns]
 

@@ -16,7 +16,7 @@ from iolab.core.run import PlannedRun
 from iolab.core.workload import BY_BANDWIDTH, BY_IOPS, Indicator
 from iolab.loads.fileio.workload import AccessPattern
 from iolab.published.audit.document import PublishedSet, parse_published_set
-from iolab.published.recomputed import published_configurations, published_maxima
+from iolab.published.recomputed import printed_best_values, published_configurations
 from iolab.registry import report_kinds
 from iolab.report.brief import Brief, SectionMaker
 from iolab.report.charts.chart import ReportSection
@@ -102,7 +102,7 @@ def published(name: str) -> PublishedSet:
 def published_session() -> Source:
     """The published configurations of SSDs as a session: each maximum at the depth it was told."""
     given = published("ssd-cluster")
-    bests = {(one.configuration, one.workload): one for one in published_maxima(given)}
+    bests = {(one.configuration, one.workload): one for one in printed_best_values(given)}
     owners = tuple(replace(one, path=f"/mnt/{one.id}") for one in published_configurations(given))
     workloads = tuple(
         workload(

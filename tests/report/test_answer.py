@@ -47,7 +47,7 @@ from iolab.report.table import (
     Cell,
     Table,
     row_of_cells,
-    table_without_constant_columns,
+    table_with_constants_in_title,
     text_and_number_columns,
 )
 from iolab.report.value import CostCapacityFigure, CostCapacityRow
@@ -369,13 +369,13 @@ def test_what_all_rows_have_in_common_stands_behind_the_title() -> None:
         text_and_number_columns(("Run",), ("IOPS", "n", "p99")),
         tuple(row_of_cells(name, rate, "3", DASH) for name, rate in (("a", "1 k"), ("b", "2 k"))),
     )
-    compact = table_without_constant_columns(table)
+    compact = table_with_constants_in_title(table)
     assert [column.title for column in compact.columns] == ["Run", "IOPS"]
     assert compact.title == "Runs (all rows: n: 3)"
     assert (
-        table_without_constant_columns(replace(table, rows=table.rows[:1])).columns == table.columns
+        table_with_constants_in_title(replace(table, rows=table.rows[:1])).columns == table.columns
     )
-    whole = table_without_constant_columns(replace(table, keeps_equal_columns=True))
+    whole = table_with_constants_in_title(replace(table, keeps_equal_columns=True))
     assert [column.title for column in whole.columns] == ["Run", "IOPS", "n"]
     assert whole.title == "Runs"
 

@@ -26,8 +26,8 @@ from iolab.report.runs import (
     byte_balance_table,
     evenness_rows,
     evenness_table,
-    host_shares_table,
-    slowest_and_fastest_shares_table,
+    host_metrics_table,
+    slowest_and_fastest_hosts_table,
     table_without_middle_hosts,
 )
 from tests.report.charts.outcomes import result
@@ -55,7 +55,7 @@ def test_the_strip_holds_every_host_and_stays_small(count: int) -> None:
         made,
         "iops",
         SERIES[0],
-        table_without_middle_hosts(host_shares_table(made, SHOWN_METRICS), made, "iops"),
+        table_without_middle_hosts(host_metrics_table(made, SHOWN_METRICS), made, "iops"),
     )
     assert figure is not None
     kind = Markers if count <= DOTS_MAX else Line
@@ -70,14 +70,14 @@ def test_the_strip_holds_every_host_and_stays_small(count: int) -> None:
 
 
 def test_a_strip_needs_two_hosts_with_a_rate() -> None:
-    table = host_shares_table(fleet([1.0]), SHOWN_METRICS)
+    table = host_metrics_table(fleet([1.0]), SHOWN_METRICS)
     assert host_rates_chart("read", fleet([1.0]), "iops", SERIES[0], table) is None
     assert host_rates_chart("read", fleet([1.0, 2.0]), "lat_ns_max", SERIES[0], table) is None
 
 
 def test_a_large_fleets_table_has_its_ends() -> None:
     made = fleet([float(rate) for rate in range(1000, 0, -1)])
-    table = table_without_middle_hosts(host_shares_table(made, SHOWN_METRICS), made, "iops")
+    table = table_without_middle_hosts(host_metrics_table(made, SHOWN_METRICS), made, "iops")
     names = [row[0].text for row in table.rows]
     half = HOSTS_SHOWN // 2
     assert names[:half] == [f"c{number:04}" for number in range(1000, 1000 - half, -1)]
@@ -86,7 +86,9 @@ def test_a_large_fleets_table_has_its_ends() -> None:
     assert {len(row) for row in table.rows} == {len(table.columns)}
     whole = fleet([1.0] * HOSTS_SHOWN)
     assert (
-        len(table_without_middle_hosts(host_shares_table(whole, SHOWN_METRICS), whole, "iops").rows)
+        len(
+            table_without_middle_hosts(host_metrics_table(whole, SHOWN_METRICS), whole, "iops").rows
+        )
         == HOSTS_SHOWN
     )
 
@@ -97,7 +99,7 @@ def test_a_large_fleet_of_metadata_load_shows_its_extremes_too() -> None:
         for number in range(1000)
     )
     made, (workload, *_) = replace(fleet([1.0]), hosts=hosts), sweep(seconds=2).study.workloads
-    table = slowest_and_fastest_shares_table(
+    table = slowest_and_fastest_hosts_table(
         KIND.make_report(report_kinds().booted_hosts), made, workload
     )
     names = [cells[0].text for cells in table.rows]

@@ -7,13 +7,13 @@ from msgspec.structs import replace
 from iolab.core.host import CgroupDeviceIoLimit, MachineFacts
 from iolab.core.kubernetes import PodFacts
 from iolab.report.hardware import (
+    demonstration_answer_prefix,
     group_identical_hosts,
     hardware_fact_rows,
     hardware_tables,
     host_table,
     measured_storage_caveat,
     stacked_devices_text,
-    virtual_disk_demonstration_prefix,
 )
 from tests.facts import tells
 from tests.report.machines import facts_of
@@ -112,17 +112,17 @@ def test_what_lives_in_a_file_and_has_limits_is_told_first() -> None:
     assert "limits" not in told
     assert drive.name not in told
     assert tells(measured_storage_caveat(plain, {"a": limited}), "loop1", "with I/O limits set")
-    assert not virtual_disk_demonstration_prefix(plain, {"a": host})
-    assert virtual_disk_demonstration_prefix(plain, {"a": on_loop}).startswith(
+    assert not demonstration_answer_prefix(plain, {"a": host})
+    assert demonstration_answer_prefix(plain, {"a": on_loop}).startswith(
         "Demonstration, not drives"
     )
-    assert tells(virtual_disk_demonstration_prefix(stated, {"a": on_loop}), "not the stated drives")
+    assert tells(demonstration_answer_prefix(stated, {"a": on_loop}), "not the stated drives")
     vda = replace(drive, name="vda", model=None, parents=())
     rented = replace(host, target=replace(host.target, devices=("vda",)), disks=(vda,))
-    assert not virtual_disk_demonstration_prefix(plain, {"a": rented})
-    assert tells(virtual_disk_demonstration_prefix(stated, {"a": rented}), "not the stated drives")
+    assert not demonstration_answer_prefix(plain, {"a": rented})
+    assert tells(demonstration_answer_prefix(stated, {"a": rented}), "not the stated drives")
     emulated = replace(host, kernel=replace(host.kernel, hypervisor="TCG"))
-    assert "emulated processors" in virtual_disk_demonstration_prefix(plain, {"a": emulated})
+    assert "emulated processors" in demonstration_answer_prefix(plain, {"a": emulated})
     assert tells(
         measured_storage_caveat(stated, {"a": on_loop}), "loop1", "not on the stated drives"
     )

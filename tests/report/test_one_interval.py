@@ -127,10 +127,10 @@ def test_factors_of_the_appendix_have_the_interval_of_compare(
     table = maxima_table(brief.study.configurations, peaks, {}, brief.gains_by_pair)
     place = [column.title.startswith(FACTOR_HEADING) for column in table.columns].index(True)
     base, held = brief.study.configurations[0].id, 0
-    by_owner = {(peak.maximum.workload, peak.maximum.configuration): peak for peak in peaks}
+    by_owner = {(peak.best_value.workload, peak.best_value.configuration): peak for peak in peaks}
     for peak, row in zip(peaks, table.rows, strict=True):
-        best = peak.maximum
-        if best.configuration == base or best.axis != by_owner[best.workload, base].maximum.axis:
+        best = peak.best_value
+        if best.configuration == base or best.axis != by_owner[best.workload, base].best_value.axis:
             continue
         wanted = compared[best.workload, str(dict(best.axis)), best.metric]
         ends = [f"{wanted[name]:.3g}" for name in ("ratio", "low", "high")]

@@ -266,7 +266,7 @@ def _check_lines_of_all_runs(
     """What objects, the gravest first, to how many runs, and what is equal; what is fine."""
     rows: list[list[Text | str]] = []
     for objection in merge_objections(results):
-        whose = f"{len(objection.runs)} of {objection.run_count} runs"
+        whose = f"{len(objection.runs)} of {objection.session_run_count} runs"
         for code in (objection.code, *objection.equivalent_codes):
             message = shared_texts.message_by_code.get(code)
             rest = f"{whose}: {one_line(message)}" if message else f"{whose}."
@@ -336,7 +336,7 @@ def _host_metric_lines(result: RunResult) -> Iterator[RenderableType]:
             [(name, literal_text(value)) for name, value in evenness_rows(result.spread)]
         )
     if result.operation_spreads:
-        names = report_kinds().report_of_result(result).evenness_row_names
+        names = report_kinds().report_of_result(result).phase_names_by_spread_key
         yield report_table_for_terminal(phase_evenness_table(result.operation_spreads, names))
 
 

@@ -125,12 +125,12 @@ def _published_set_list_lines(sets: list[PublishedSet]) -> Iterator[RenderableTy
 
 def _published_set_lines(published: PublishedSet) -> Iterator[RenderableType]:
     """The source, table after table of the file, then what our own functions make of it."""
-    from iolab.published.report import computed_tables, reference_sections
+    from iolab.published.report import computed_tables, published_file_sections
     from iolab.report.terminal import literal_text, name_value_grid, section_title
 
     yield section_title(published.id)
     yield literal_text(published.source, "dim")
-    for section in reference_sections(published):
+    for section in published_file_sections(published):
         yield ""
         yield section_title(section.title)
         if section.table is None:

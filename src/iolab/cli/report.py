@@ -298,7 +298,7 @@ def _published_comparison_sections(name: str) -> tuple[SectionMaker, ...]:
     """Sets results beside what `SET` or `SET:NAME` means; UsageError when there is none."""
     from iolab.cli.studies import read_published_set
     from iolab.published.comparison import comparison_section
-    from iolab.published.recomputed import measured_system_names
+    from iolab.published.recomputed import published_system_names
     from iolab.published.sets import PublishedReference, comparable_figures
 
     place, mark, only = name.rpartition(":")
@@ -306,7 +306,7 @@ def _published_comparison_sections(name: str) -> tuple[SectionMaker, ...]:
         place, only = name, ""
     published = read_published_set(place)
     figures = comparable_figures(published)
-    names = measured_system_names(figures)
+    names = published_system_names(figures)
     if not figures:
         raise UsageError(
             f"{quote_value(place)} has no figure that a study measures.",

@@ -192,7 +192,7 @@ def result_lines(
                 for point in summaries
                 if report_kinds().report_of_result(point.runs[0]) is kind
             ]
-            yield from kind.terminal_screen(study, own, own_points, repeats=repeats)
+            yield from kind.terminal_screen(study, own, own_points, with_run_rows=repeats)
             shown += 1
     yield from _failed_run_lines(results)
 
@@ -224,7 +224,7 @@ def objection_lines(objections: Sequence[Objection]) -> Iterator[RenderableType]
         whose = (
             "all runs"
             if objection.concerns_every_run
-            else f"{len(objection.runs)} of {counted_noun(objection.run_count, 'run')}"
+            else f"{len(objection.runs)} of {counted_noun(objection.session_run_count, 'run')}"
         )
         whose += objection.other_messages_note
         if objection.less_affected_runs:

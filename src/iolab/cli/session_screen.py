@@ -23,7 +23,7 @@ from iolab.record import Record
 from iolab.registry import report_kinds
 from iolab.report.best_terminal import (
     best_figures_terminal_table,
-    best_line_count,
+    best_table_line_count,
     figures_of_first_lines,
     hidden_lines_text,
     left_out_repeats_notes,
@@ -173,7 +173,7 @@ def _all_or_best_result_lines(screen: SessionScreen, room: int) -> list[str]:
         if len(tables) < room:
             return [*tables, *rendered_lines(_hidden_parts_text(0))]
     figures, titles = screen.answer.figures, configuration_names_for_screen(screen.study)
-    line_count = best_line_count(figures)
+    line_count = best_table_line_count(figures)
     while True:
         shown = figures_of_first_lines(figures, line_count)
         left_out = {point.digest for point in screen.points}

@@ -161,7 +161,11 @@ def _highest_and_lowest_devices(panel: NodePanel, timeline: NodeTimeline) -> lis
     means = {
         trace.name: mean
         for trace in panel.panel.lines
-        if (mean := _mean_or_latency_median(_window_values(trace, timeline), panel.panel.unit))
+        if (
+            mean := _mean_or_latency_median(
+                _values_in_measured_window(trace, timeline), panel.panel.unit
+            )
+        )
         is not None
     }
     ordered = sorted(means, key=means.__getitem__)
@@ -191,7 +195,9 @@ def _panel_sentence(node_panel: NodePanel, timeline: NodeTimeline) -> str:
     """The least and the most of the devices by their means, and what stands out."""
     panel = node_panel.panel
     means = {
-        trace.name: _mean_or_latency_median(_window_values(trace, timeline), node_panel.panel.unit)
+        trace.name: _mean_or_latency_median(
+            _values_in_measured_window(trace, timeline), node_panel.panel.unit
+        )
         for trace in panel.lines
     }
     measured = {name: mean for name, mean in means.items() if mean is not None}
@@ -233,7 +239,7 @@ def _timeline_note(timeline: NodeTimeline) -> str:
     )
 
 
-def _window_values(trace: PanelLine, timeline: NodeTimeline) -> list[float]:
+def _values_in_measured_window(trace: PanelLine, timeline: NodeTimeline) -> list[float]:
     """The trace's known values within the measured window."""
     return [
         v
@@ -255,7 +261,7 @@ def _device_table(title: str, timeline: NodeTimeline) -> Table:
     for panel in timeline.panels:
         shares = dict(panel.link_use_by_trace)
         for trace in panel.panel.lines:
-            values, unit = _window_values(trace, timeline), panel.panel.unit
+            values, unit = _values_in_measured_window(trace, timeline), panel.panel.unit
             mean = _mean_or_latency_median(values, unit)
             numbers = (
                 [DASH] * 3

@@ -49,7 +49,7 @@ class ImportedReport(SingleFigureReport):
             return job.operation_name(operation).replace("_", "-")
         return super().operation_name(operation, job)
 
-    def latency_curves(self, record: RunRecord, name: str) -> LatencyCurves:
+    def latency_curves(self, record: RunRecord, curve_name: str) -> LatencyCurves:
         """Each operation of which the file has bins."""
         job, by_operation = (
             ImportedJob.require_type(record.run.point.job),
@@ -64,7 +64,11 @@ class ImportedReport(SingleFigureReport):
             if merged is not None:
                 curves.append(latency_curve(operation, merged))
                 total = merged if total is None else total.merged_with(merged)
-        every = LatencyCurve(name, 0, (), ()) if total is None else latency_curve(name, total)
+        every = (
+            LatencyCurve(curve_name, 0, (), ())
+            if total is None
+            else latency_curve(curve_name, total)
+        )
         return LatencyCurves(every, tuple(curves), None)
 
     def timeline_panels(self, record: RunRecord, grid: TimeGrid) -> list[Panel]:
@@ -80,15 +84,19 @@ class ImportedReport(SingleFigureReport):
         results: Sequence[RunResult],
         points: Sequence[PointSummary],
         *,
-        repeats: bool,
+        with_run_rows: bool,
     ) -> Screen:
         """A line a point of I/O, a line a run of all else."""
         others = [result for result in results if "iops" not in result.metrics]
         if len(others) < len(results):
             with_rate = [point for point in points if "iops" in point.metrics]
-            yield from super().terminal_screen(study, results, with_rate, repeats=repeats)
+            yield from super().terminal_screen(
+                study, results, with_rate, with_run_rows=with_run_rows
+            )
         if others:
-            yield from LoadReport.terminal_screen(self, study, others, (), repeats=repeats)
+            yield from LoadReport.terminal_screen(
+                self, study, others, (), with_run_rows=with_run_rows
+            )
 
     def result_table(
         self, study: Study, results: Sequence[RunResult], anchors: RunAnchors

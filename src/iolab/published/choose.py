@@ -28,7 +28,7 @@ from iolab.published.audit.document import (
     positive_integer_or_none,
     printed_value_range,
 )
-from iolab.published.recomputed import published_maxima
+from iolab.published.recomputed import printed_best_values
 from iolab.record import Record
 from iolab.report.numbers import value_text
 from iolab.study.load_tables import parse_limit
@@ -316,7 +316,7 @@ def _latencies_by_metric(point: PointSummary) -> dict[str, Metric]:
 
 def published_offers(published: PublishedSet) -> tuple[Offer, ...]:
     """The configurations of a published set with what was printed of each."""
-    maxima = [best for best in published_maxima(published) if best.value.unit in _RATE_UNITS]
+    maxima = [best for best in printed_best_values(published) if best.value.unit in _RATE_UNITS]
     return tuple(
         Offer(
             name=str(table.get("id", "")),
@@ -407,18 +407,20 @@ class OfferEvaluation(Record):
         return _worst_status(part.status_when_scaled for part in self.requirement_results)
 
 
-def evaluate_offer(needs: Requirements, offer: Offer, scaling: float) -> OfferEvaluation:
-    """Hold an offer against what is needed; `scaling` above 0 and up to 1."""
+def evaluate_offer(needs: Requirements, offer: Offer, scaling_efficiency: float) -> OfferEvaluation:
+    """Hold an offer against what is needed; `scaling_efficiency` above 0 and up to 1."""
     parts: list[RequirementResult] = []
     if needs.usable_tb is not None:
         parts.append(_capacity_result(needs.usable_tb, offer))
     parts += [
-        _rate_result(need, needs.latency_limits_of_workload(need.workload), offer, scaling)
+        _rate_result(
+            need, needs.latency_limits_of_workload(need.workload), offer, scaling_efficiency
+        )
         for need in needs.rates
     ]
     rated = {need.workload for need in needs.rates}
     parts += [
-        _latency_result(latency, offer)
+        _maximum_metric_result(latency, offer)
         for latency in needs.latencies
         if latency.workload not in rated and not _is_power_limit(latency)
     ]
@@ -426,7 +428,9 @@ def evaluate_offer(needs: Requirements, offer: Offer, scaling: float) -> OfferEv
     cost = _scaled_cost(offer, nodes)
     share = nodes / offer.nodes if nodes and offer.nodes else 1.0
     parts += [
-        _latency_result(need, offer, share) for need in needs.latencies if _is_power_limit(need)
+        _maximum_metric_result(need, offer, share)
+        for need in needs.latencies
+        if _is_power_limit(need)
     ]
     if needs.budget is not None:
         parts.append(_budget_result(needs.budget, offer, cost, nodes))
@@ -477,7 +481,7 @@ def _capacity_result(needed_tb: float, offer: Offer) -> RequirementResult:
 
 
 def _rate_result(
-    need: MinimumRate, limits: Sequence[MaximumMetric], offer: Offer, scaling: float
+    need: MinimumRate, limits: Sequence[MaximumMetric], offer: Offer, scaling_efficiency: float
 ) -> RequirementResult:
     """A rate where its latencies are kept; of several places the one that gives most for sure."""
     name = f"{need.name} >= {value_text(need.min_rate, need.unit)}"
@@ -502,7 +506,7 @@ def _rate_result(
             for limit in limits
         ):
             return _unknown_result(name, "its latencies are not known")
-        missed = _unmet_status(need.workload, offer)
+        missed = _unmet_or_unknown_status(need.workload, offer)
         return RequirementResult(name, "no place keeps the latency", missed, missed)
     best = max(kept, key=lambda point: _low_end_of_rate(point.rates[need.rate_key]))
     metric = best.rates[need.rate_key]
@@ -520,7 +524,7 @@ def _rate_result(
         meets_by_value=had >= need.min_rate,
     )
     counted = offer.nodes if need.grows_with_nodes else None
-    nodes = _nodes_needed_for_rate(need.min_rate, sure, counted, scaling)
+    nodes = _nodes_needed_for_rate(need.min_rate, sure, counted, scaling_efficiency)
     message, least = value_text(had, need.unit), value_text(sure, need.unit)
     message += f", at least {least}" if least != message else ""
     if as_is is RequirementFulfilment.UNKNOWN:
@@ -535,7 +539,7 @@ def _rate_result(
         nodes,
         best.axis,
         margin_low=sure / need.min_rate,
-        nodes_by_mean=_nodes_needed_for_rate(need.min_rate, had, counted, scaling),
+        nodes_by_mean=_nodes_needed_for_rate(need.min_rate, had, counted, scaling_efficiency),
     )
 
 
@@ -544,7 +548,7 @@ def _is_power_limit(need: MaximumMetric) -> bool:
     return is_declared_metric(need.metric) and metric_spec(need.metric).unit == _WATTS
 
 
-def _latency_result(
+def _maximum_metric_result(
     need: MaximumMetric, offer: Offer, nodes_share: float = 1.0
 ) -> RequirementResult:
     """A latency, or other limit, alone: kept at any place of the workload.
@@ -621,7 +625,7 @@ def _metric_value_text(metric_key: str, value: float) -> str:
 
 
 def _requirement_status_by_figure(
-    certain: RequirementFulfilment,
+    status_if_sure: RequirementFulfilment,
     workload: str,
     offer: Offer,
     *,
@@ -630,16 +634,16 @@ def _requirement_status_by_figure(
 ) -> RequirementFulfilment:
     """Of a requirement by the best usable figure: at the bad end of its interval, or by its value.
 
-    `certain` is how far the figure itself is to be trusted.
+    `status_if_sure` is how far the figure itself is to be trusted.
     """
     if meets_for_sure:
-        return certain
+        return status_if_sure
     if meets_by_value:
-        return _worst_status((RequirementFulfilment.LIKELY, certain))
-    return _unmet_status(workload, offer)
+        return _worst_status((RequirementFulfilment.LIKELY, status_if_sure))
+    return _unmet_or_unknown_status(workload, offer)
 
 
-def _unmet_status(workload: str, offer: Offer) -> RequirementFulfilment:
+def _unmet_or_unknown_status(workload: str, offer: Offer) -> RequirementFulfilment:
     """Of a requirement that no usable point meets: a point that is lost may be one that does."""
     lost = workload in offer.workloads_with_lost_points
     return RequirementFulfilment.UNKNOWN if lost else RequirementFulfilment.NO
@@ -696,16 +700,16 @@ def _figure_trust_status(point: OfferedPoint, metric: Metric) -> RequirementFulf
 
 
 def _nodes_needed_for_rate(
-    required_rate: float, offered_rate: float, node_count: int | None, scaling: float
+    required_rate: float, offered_rate: float, node_count: int | None, scaling_efficiency: float
 ) -> int | None:
     """The least number of nodes whose rate is enough by the assumption; None where unknown."""
     if not node_count or offered_rate <= 0:
         return None
     each = offered_rate / node_count
-    if required_rate > offered_rate + each * scaling * NODES_MAX:
+    if required_rate > offered_rate + each * scaling_efficiency * NODES_MAX:
         return None
     more = (
-        math.ceil((required_rate - offered_rate) / (each * scaling) - 1e-9)
+        math.ceil((required_rate - offered_rate) / (each * scaling_efficiency) - 1e-9)
         if required_rate > offered_rate
         else 0
     )

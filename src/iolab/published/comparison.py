@@ -19,10 +19,10 @@ from iolab.core.metric_spec import BetterDirection
 from iolab.core.study import Study
 from iolab.published.audit.document import FigureRange, key_text
 from iolab.published.recomputed import (
-    FigureBasis,
+    FigureDivisorKind,
     MatchedFigure,
     matched_figures,
-    measured_system_names,
+    published_system_names,
 )
 from iolab.published.sets import (
     PublishedFigure,
@@ -50,18 +50,18 @@ NAMED_MAX: Final = 4
 """Different values that are named; more are counted."""
 
 _BASES: Final = (
-    FigureBasis.HOST,
-    FigureBasis.NODE,
-    FigureBasis.RAW_TB,
-    FigureBasis.USABLE_TB,
+    FigureDivisorKind.HOST,
+    FigureDivisorKind.NODE,
+    FigureDivisorKind.RAW_TB,
+    FigureDivisorKind.USABLE_TB,
 )
 
 _DRAWN: Final = (
-    FigureBasis.HOST,
-    FigureBasis.NODE,
-    FigureBasis.USABLE_TB,
-    FigureBasis.RAW_TB,
-    FigureBasis.WHOLE,
+    FigureDivisorKind.HOST,
+    FigureDivisorKind.NODE,
+    FigureDivisorKind.USABLE_TB,
+    FigureDivisorKind.RAW_TB,
+    FigureDivisorKind.WHOLE,
 )
 """The basis that is drawn: the first for which both sides are known."""
 
@@ -83,13 +83,13 @@ _NOT_COMPARED: Final = frozenset({"clients", "nodes", "statistic", "left_out", "
 """Told of the owner already, or words on how the figures were drawn."""
 
 
-def measured_counterpart_text(brief: Brief, published_key: str) -> str:
+def own_system_description_text(brief: Brief, published_key: str) -> str:
     """What is known of that here; a dash where nothing is, or where it has no counterpart.
 
     What the study tells of its hardware is of the same machines as what was published; facts are of
     the hosts that made the load.
     """
-    stated = _hardware_rows(brief, published_key)
+    stated = _stated_hardware_texts(brief, published_key)
     describe = _DESCRIBERS.get(
         published_key.rpartition(".")[2], _job_option_describer(published_key)
     )
@@ -97,7 +97,7 @@ def measured_counterpart_text(brief: Brief, published_key: str) -> str:
     return list_text(texts, NAMED_MAX) or DASH
 
 
-def _hardware_rows(brief: Brief, published_key: str) -> list[str]:
+def _stated_hardware_texts(brief: Brief, published_key: str) -> list[str]:
     """The rows of that name in the hardware of the study's configurations."""
     rows = (dict(configuration.hardware) for configuration in brief.study.configurations)
     return list(dict.fromkeys(row[published_key] for row in rows if row.get(published_key)))
@@ -106,18 +106,18 @@ def _hardware_rows(brief: Brief, published_key: str) -> list[str]:
 _BriefDescriber = Callable[[Brief], Iterable[str]]
 
 
-def _configuration_describer(show: Callable[[Configuration], str]) -> _BriefDescriber:
+def _configuration_describer(describe: Callable[[Configuration], str]) -> _BriefDescriber:
     """What the study tells of each configuration, where it tells it."""
-    return lambda brief: filter(None, map(show, brief.study.configurations))
+    return lambda brief: filter(None, map(describe, brief.study.configurations))
 
 
-def _each_host_describer(show: Callable[[HostFacts], str]) -> _BriefDescriber:
+def _each_host_describer(describe: Callable[[HostFacts], str]) -> _BriefDescriber:
     """What each host that made the load tells of itself."""
-    return lambda brief: map(show, brief.facts.values())
+    return lambda brief: map(describe, brief.facts.values())
 
 
-def _study_describer(show: Callable[[Study], str]) -> _BriefDescriber:
-    return lambda brief: [show(brief.study)]
+def _study_describer(describe: Callable[[Study], str]) -> _BriefDescriber:
+    return lambda brief: [describe(brief.study)]
 
 
 def _terabytes_text(size: float | None) -> str:
@@ -195,25 +195,25 @@ _DESCRIBERS: Final[Mapping[str, _BriefDescriber]] = {
 }
 
 
-def comparison_section(request: PublishedReference, brief: Brief) -> ReportSection:
+def comparison_section(reference: PublishedReference, brief: Brief) -> ReportSection:
     """The results beside that set."""
-    figures = request.figures
+    figures = reference.figures
     pairs = matched_figures(brief.study, brief.points, figures)
     styles, anchors = brief.series_styles, brief.run_anchors
     by_owner = {
         owner: [pair for pair in pairs if pair.published_figure.system.name == owner]
-        for owner in measured_system_names(figures)
+        for owner in published_system_names(figures)
     }
     drawn = (_ratio_chart(owner, own, styles, anchors) for owner, own in by_owner.items() if own)
     charts = tuple(replace(figure, page_columns=6) for figure in drawn if figure is not None)
-    source = f"Published by: {request.published.source or DASH}."
+    source = f"Published by: {reference.published.source or DASH}."
     owned = [figure.system for figure in figures]
     note = f"{source}{_unmeasured_figures_note(figures, pairs)}"
     beneath = ChartGroup(
-        "What differs", (), _published_and_own_system_table(brief, request, owned), note
+        "What differs", (), _published_and_own_system_table(brief, reference, owned), note
     )
     groups = (ChartGroup("", charts), beneath) if charts else (beneath,)
-    title = f"Against {request.published.id}"
+    title = f"Against {reference.published.id}"
     return ReportSection("against", title, INTRODUCTION, groups, in_appendix=False)
 
 
@@ -247,18 +247,18 @@ def _ratio_chart(
     anchors: RunAnchors,
 ) -> Figure | None:
     """What was published of one product, cluster or client, drawn and as a table."""
-    basis = next(b for b in _DRAWN if any(b in pair.ratio_by_basis for pair in pairs))
+    divisor_kind = next(b for b in _DRAWN if any(b in pair.ratio_by_divisor for pair in pairs))
     rows = [
-        DotRow(name, tuple(_ratio_dot(pair, basis, styles) for pair in own))
+        DotRow(name, tuple(_ratio_dot(pair, divisor_kind, styles) for pair in own))
         for name, own in rows_by_key(pairs, _ratio_row_title).items()
     ]
     table = _ratio_table(system_name, pairs, styles, anchors)
-    words = "the whole" if basis is FigureBasis.WHOLE else f"each {basis.value}"
+    words = "the whole" if divisor_kind is FigureDivisorKind.WHOLE else f"each {divisor_kind.value}"
     return dot_chart(
         system_name,
         f"Times the published figures of {system_name}, for {words}",
         rows,
-        finding=_ratios_sentence(system_name, pairs, basis, words),
+        finding=_ratios_sentence(system_name, pairs, divisor_kind, words),
         note=_LATENCIES
         if any(pair.published_figure.better is BetterDirection.LOWER for pair in pairs)
         else "",
@@ -267,7 +267,7 @@ def _ratio_chart(
 
 
 def _ratios_sentence(
-    system_name: str, pairs: Sequence[MatchedFigure], basis: FigureBasis, noun: str
+    system_name: str, pairs: Sequence[MatchedFigure], divisor_kind: FigureDivisorKind, noun: str
 ) -> str:
     """How far the ratios reach, rates and latencies apart, since they are good in opposite ways."""
     parts = []
@@ -277,8 +277,8 @@ def _ratios_sentence(
             for pair in pairs
             if pair.published_figure.better is better
             and (
-                ratio := pair.ratio_by_basis.get(
-                    basis, pair.ratio_by_basis[FigureBasis.WHOLE]
+                ratio := pair.ratio_by_divisor.get(
+                    divisor_kind, pair.ratio_by_divisor[FigureDivisorKind.WHOLE]
                 ).ratio.value
             )
             is not None
@@ -295,9 +295,11 @@ def _ratio_row_title(figure: MatchedFigure) -> str:
     return f"{figure.published_figure.workload}, {metric_phrase(figure.published_figure.metric)}"
 
 
-def _ratio_dot(figure: MatchedFigure, basis: FigureBasis, styles: SeriesStyles) -> Dot:
+def _ratio_dot(figure: MatchedFigure, divisor_kind: FigureDivisorKind, styles: SeriesStyles) -> Dot:
     style = styles[figure.configuration.id]
-    ratio = figure.ratio_by_basis.get(basis, figure.ratio_by_basis[FigureBasis.WHOLE]).ratio
+    ratio = figure.ratio_by_divisor.get(
+        divisor_kind, figure.ratio_by_divisor[FigureDivisorKind.WHOLE]
+    ).ratio
     return Dot(style.label, style.token, ratio, figure.level, title=style.title)
 
 
@@ -308,9 +310,13 @@ def _ratio_table(
     anchors: RunAnchors,
 ) -> Table:
     """Both figures and the ratio, whole and for each basis that both sides have."""
-    bases = [basis for basis in _BASES if any(basis in pair.ratio_by_basis for pair in pairs)]
+    bases = [
+        divisor_kind
+        for divisor_kind in _BASES
+        if any(divisor_kind in pair.ratio_by_divisor for pair in pairs)
+    ]
     named = ("Configuration",) if len(styles) > 1 else ()
-    shares = (text for basis in bases for text in _basis_column_headings(basis))
+    shares = (text for divisor_kind in bases for text in _per_divisor_column_headings(divisor_kind))
     heads = text_and_number_columns(
         ("Workload", "Metric", *named, "At", "Published at"),
         ("Here", "95 % interval", "Published", "Times", *shares),
@@ -318,7 +324,7 @@ def _ratio_table(
     )
     rows = []
     for pair in pairs:
-        share = pair.ratio_by_basis[FigureBasis.WHOLE]
+        share = pair.ratio_by_divisor[FigureDivisorKind.WHOLE]
         run = pair.run
         anchor = anchors.get(run.key) if run is not None else None
         rows.append(
@@ -327,30 +333,40 @@ def _ratio_table(
                 metric_phrase(pair.published_figure.metric),
                 *((styles[pair.configuration.id].title,) if named else ()),
                 axis_values_text(pair.axis) or DASH,
-                axis_values_text(pair.published_figure.printed_for) or DASH,
+                axis_values_text(pair.published_figure.printed_for_axis) or DASH,
                 metric_value_text(share.measured),
                 interval_and_runs_text(share.measured, bare_rate=True),
                 _range_middle_text(share.published, pair.published_figure.unit),
-                _ratio_text(pair, FigureBasis.WHOLE),
-                *(text for basis in bases for text in _basis_cell_texts(pair, basis)),
+                _ratio_text(pair, FigureDivisorKind.WHOLE),
+                *(
+                    text
+                    for divisor_kind in bases
+                    for text in _per_divisor_cell_texts(pair, divisor_kind)
+                ),
                 verdict_cell(pair.level, anchor),
             )
         )
     return Table(f"Beside {system_name}", heads, tuple(rows))
 
 
-def _basis_column_headings(basis: FigureBasis) -> tuple[str, str, str]:
-    return (f"Here, per {basis.value}", f"Published, per {basis.value}", f"Times, {basis.value}")
+def _per_divisor_column_headings(divisor_kind: FigureDivisorKind) -> tuple[str, str, str]:
+    return (
+        f"Here, per {divisor_kind.value}",
+        f"Published, per {divisor_kind.value}",
+        f"Times, {divisor_kind.value}",
+    )
 
 
-def _basis_cell_texts(figure: MatchedFigure, basis: FigureBasis) -> tuple[str, str, str]:
-    share = figure.ratio_by_basis.get(basis)
+def _per_divisor_cell_texts(
+    figure: MatchedFigure, divisor_kind: FigureDivisorKind
+) -> tuple[str, str, str]:
+    share = figure.ratio_by_divisor.get(divisor_kind)
     if share is None:
         return (DASH, DASH, DASH)
     return (
         metric_value_text(share.measured),
         _range_middle_text(share.published, figure.published_figure.unit),
-        _ratio_text(figure, basis),
+        _ratio_text(figure, divisor_kind),
     )
 
 
@@ -358,8 +374,8 @@ def _range_middle_text(span: FigureRange, unit: str) -> str:
     return value_text(span.middle, unit)
 
 
-def _ratio_text(figure: MatchedFigure, basis: FigureBasis) -> str:
-    ratio = figure.ratio_by_basis[basis].ratio
+def _ratio_text(figure: MatchedFigure, divisor_kind: FigureDivisorKind) -> str:
+    ratio = figure.ratio_by_divisor[divisor_kind].ratio
     if ratio.value is None:
         return DASH
     if ratio.low is None or ratio.high is None:
@@ -368,7 +384,7 @@ def _ratio_text(figure: MatchedFigure, basis: FigureBasis) -> str:
 
 
 def _published_and_own_system_table(
-    brief: Brief, request: PublishedReference, systems: Sequence[PublishedSystem]
+    brief: Brief, reference: PublishedReference, systems: Sequence[PublishedSystem]
 ) -> Table:
     """What was published of hardware and method, and what is known of it here."""
     each = {owner.name: owner for owner in systems}
@@ -376,15 +392,15 @@ def _published_and_own_system_table(
     rows = [
         row_of_cells(
             f"{_capitalized_key_text(name)}{f' of {owner.name}' if several else ''}",
-            measured_counterpart_text(brief, name),
+            own_system_description_text(brief, name),
             text,
         )
         for owner in each.values()
         for name, text in _system_description_rows(owner)
     ]
     rows += [
-        row_of_cells(_capitalized_key_text(name), measured_counterpart_text(brief, name), text)
-        for name, text in method_descriptions(request.published)
+        row_of_cells(_capitalized_key_text(name), own_system_description_text(brief, name), text)
+        for name, text in method_descriptions(reference.published)
         if name not in _NOT_COMPARED
     ]
     return Table(

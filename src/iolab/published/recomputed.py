@@ -121,7 +121,7 @@ def published_configurations(published: PublishedSet) -> tuple[Configuration, ..
     )
 
 
-def published_maxima(published: PublishedSet) -> tuple[BestValue, ...]:
+def printed_best_values(published: PublishedSet) -> tuple[BestValue, ...]:
     """The printed bests of each workload; other figures, as percentiles, are none."""
     return tuple(
         BestValue(
@@ -130,8 +130,8 @@ def published_maxima(published: PublishedSet) -> tuple[BestValue, ...]:
             metric=figure.metric,
             value=Metric(figure.value.middle, figure.unit, figure.value.low, figure.value.high),
             axis=(
-                *(pair for pair in figure.printed_for if pair[0] not in _SEPARATE_AXES),
-                *figure.best_reached_at,
+                *(pair for pair in figure.printed_for_axis if pair[0] not in _SEPARATE_AXES),
+                *figure.best_reached_at_axis,
             ),
             title=_figure_workload_name(figure),
             host_count=_client_count(figure),
@@ -164,7 +164,7 @@ def recomputed_figures(published: PublishedSet) -> tuple[PrintedClaim, ...]:
     """Every printed figure that follows from bests and sizes, as our own functions compute it."""
     return (
         *claimed_capacities(published),
-        *claimed_quotients(published),
+        *claimed_per_unit_figures(published),
         *claimed_gains(published),
     )
 
@@ -183,9 +183,9 @@ def claimed_capacities(published: PublishedSet) -> Iterator[PrintedClaim]:
             yield PrintedClaim(subject, "raw capacity", str(value), stated, computed, TERABYTES)
 
 
-def claimed_quotients(published: PublishedSet) -> Iterator[PrintedClaim]:
+def claimed_per_unit_figures(published: PublishedSet) -> Iterator[PrintedClaim]:
     """Figures for each TB and node: of reading or writing workloads the best."""
-    owners, maxima = published_configurations(published), published_maxima(published)
+    owners, maxima = published_configurations(published), printed_best_values(published)
     derived = (*rate_quotients(owners, maxima), *capacity_quotients(owners, tuple(DivisorKind)))
     access = {
         str(table.get("id", "")): table.get("rw") for table in published.tables_of_array("workload")
@@ -272,7 +272,7 @@ def _figure_workload_name(figure: PublishedFigure) -> str:
     return " ".join(
         [
             figure.workload,
-            *(str(value) for name, value in figure.printed_for if name in _SEPARATE_AXES),
+            *(str(value) for name, value in figure.printed_for_axis if name in _SEPARATE_AXES),
         ]
     )
 
@@ -286,7 +286,7 @@ def _midpoint_tb(size: FigureRange | None) -> float | None:
     return None if size is None else size.middle
 
 
-class FigureBasis(StrEnum):
+class FigureDivisorKind(StrEnum):
     """What figures are told for."""
 
     WHOLE = "whole"
@@ -307,14 +307,14 @@ class FigureRatio(Record):
 class MatchedFigure(Record):
     """A published figure and the point of a configuration that stands beside it.
 
-    `ratio_by_basis` has the bases for which both sides are known; WHOLE is always among them.
+    `ratio_by_divisor` has the bases for which both sides are known; WHOLE is always among them.
     """
 
     configuration: Configuration
     published_figure: PublishedFigure
     axis: Axis
     level: VerdictLevel
-    ratio_by_basis: Mapping[FigureBasis, FigureRatio]
+    ratio_by_divisor: Mapping[FigureDivisorKind, FigureRatio]
     run: RunResult | None
 
 
@@ -336,7 +336,7 @@ def matched_figures(
     return tuple(pair for pair in pairs if pair is not None)
 
 
-def measured_system_names(figures: Iterable[PublishedFigure]) -> tuple[str, ...]:
+def published_system_names(figures: Iterable[PublishedFigure]) -> tuple[str, ...]:
     """The names of what figures were measured on, each once."""
     return tuple(dict.fromkeys(figure.system.name for figure in figures))
 
@@ -352,7 +352,7 @@ def _match_best_point(
         point for point in points if _point_metric_value(point, figure.metric) is not None
     ]
     candidates = [point for point in candidates if point.is_trusted] or candidates
-    printed_at = dict(figure.printed_for)
+    printed_at = dict(figure.printed_for_axis)
     # A place that both have is compared at that place; block sizes never with each other.
     for name in printed_at:
         at = [point for point in candidates if dict(point.key.axis).get(name) == printed_at[name]]
@@ -363,14 +363,17 @@ def _match_best_point(
     pick = min if figure.better is BetterDirection.LOWER else max
     best = pick(candidates, key=lambda point: _point_metric_value(point, figure.metric) or 0.0)
     run = next(iter(best.results or best.left_out_results), None)
-    ours = _measured_divisor_by_basis(study, configuration, run)
+    ours = _measured_divisors(study, configuration, run)
     shares = {
-        basis: _quotient_ratio(
+        divisor_kind: _divided_figure_ratio(
             best.metrics[figure.metric], figure.value, own_divisor, there_divisor
         )
-        for basis, there_divisor in _published_divisor_by_basis(figure.system)
-        if (own_divisor := ours.get(basis))
-        and (basis is FigureBasis.WHOLE or metric_spec(figure.metric).combine is CombineRule.RATE)
+        for divisor_kind, there_divisor in _published_divisors(figure.system)
+        if (own_divisor := ours.get(divisor_kind))
+        and (
+            divisor_kind is FigureDivisorKind.WHOLE
+            or metric_spec(figure.metric).combine is CombineRule.RATE
+        )
     }
     return MatchedFigure(configuration, figure, best.key.axis, best.level, shares, run)
 
@@ -380,40 +383,40 @@ def _point_metric_value(point: PointSummary, metric: str) -> float | None:
     return None if measured is None else measured.value
 
 
-def _measured_divisor_by_basis(
+def _measured_divisors(
     study: Study, configuration: Configuration, run: RunResult | None
-) -> dict[FigureBasis, float | None]:
+) -> dict[FigureDivisorKind, float | None]:
     """What a figure here is divided by for each basis."""
     homes = {spec.name: spec.hypervisor for spec in study.hosts}
     guests = {home for host in configuration.hosts if (home := homes.get(host))}
     return {
-        FigureBasis.WHOLE: 1.0,
-        FigureBasis.HOST: float(len(run.hosts)) if run is not None else None,
-        FigureBasis.NODE: configuration.nodes or len(guests) or None,
-        FigureBasis.RAW_TB: configuration.capacity.raw_tb,
-        FigureBasis.USABLE_TB: configuration.capacity.usable_tb,
+        FigureDivisorKind.WHOLE: 1.0,
+        FigureDivisorKind.HOST: float(len(run.hosts)) if run is not None else None,
+        FigureDivisorKind.NODE: configuration.nodes or len(guests) or None,
+        FigureDivisorKind.RAW_TB: configuration.capacity.raw_tb,
+        FigureDivisorKind.USABLE_TB: configuration.capacity.usable_tb,
     }
 
 
-def _published_divisor_by_basis(
+def _published_divisors(
     system: PublishedSystem,
-) -> Iterator[tuple[FigureBasis, FigureRange]]:
-    yield FigureBasis.WHOLE, exact_range(1.0)
-    for basis, count in (
-        (FigureBasis.HOST, system.client_count),
-        (FigureBasis.NODE, system.node_count),
+) -> Iterator[tuple[FigureDivisorKind, FigureRange]]:
+    yield FigureDivisorKind.WHOLE, exact_range(1.0)
+    for divisor_kind, count in (
+        (FigureDivisorKind.HOST, system.client_count),
+        (FigureDivisorKind.NODE, system.node_count),
     ):
         if count:
-            yield basis, exact_range(float(count))
-    for basis, size in (
-        (FigureBasis.RAW_TB, system.raw_tb),
-        (FigureBasis.USABLE_TB, system.usable_tb),
+            yield divisor_kind, exact_range(float(count))
+    for divisor_kind, size in (
+        (FigureDivisorKind.RAW_TB, system.raw_tb),
+        (FigureDivisorKind.USABLE_TB, system.usable_tb),
     ):
         if size is not None:
-            yield basis, size
+            yield divisor_kind, size
 
 
-def _quotient_ratio(
+def _divided_figure_ratio(
     measured: Metric,
     published: FigureRange,
     measured_divisor: float,

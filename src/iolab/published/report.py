@@ -22,8 +22,8 @@ from iolab.published.audit.relations import range_text
 from iolab.published.meaning import MEANING_KEY
 from iolab.published.recomputed import (
     PrintedClaim,
+    printed_best_values,
     published_configurations,
-    published_maxima,
     recomputed_figures,
 )
 from iolab.record import Record
@@ -105,7 +105,7 @@ def _printed_value_text(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-class ReferenceSection(Record):
+class PublishedFileSection(Record):
     """A part of the file under its title: pairs of names and texts, or else a table."""
 
     title: str
@@ -113,26 +113,26 @@ class ReferenceSection(Record):
     table: Table | None = None
 
 
-def reference_sections(published: PublishedSet) -> Iterator[ReferenceSection]:
+def published_file_sections(published: PublishedSet) -> Iterator[PublishedFileSection]:
     """The tables of the file in their order, with all that they hold."""
     for name, value in published.tree.items():
         if name == MEANING_KEY:
             continue
         title = key_text(name).capitalize()
         if isinstance(value, dict):
-            yield ReferenceSection(
+            yield PublishedFileSection(
                 title, tuple((_dotted_key_text(key), text) for key, text in _flat_key_texts(value))
             )
         elif isinstance(value, list):
             rows = [dict(_flat_key_texts(table)) for table in value if isinstance(table, dict)]
-            yield ReferenceSection(title, table=_reference_table(title, rows))
+            yield PublishedFileSection(title, table=_file_rows_table(title, rows))
 
 
 def _flat_key_texts(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield from ((name, _value_text(value)) for name, value in flatten_table(table))
 
 
-def _reference_table(title: str, rows: list[dict[str, str]]) -> Table:
+def _file_rows_table(title: str, rows: list[dict[str, str]]) -> Table:
     names = list(dict.fromkeys(name for values in rows for name in values))
     numeric = {name for name in names if all(_is_numeric_text(values.get(name)) for values in rows)}
     heads = tuple(Column(_dotted_key_text(name), is_number=name in numeric) for name in names)
@@ -166,7 +166,7 @@ def computed_tables(published: PublishedSet) -> Iterator[Table]:
 
     Intervals are what rounding leaves open.
     """
-    owners, maxima = published_configurations(published), published_maxima(published)
+    owners, maxima = published_configurations(published), printed_best_values(published)
     workloads = list(dict.fromkeys(maximum.workload for maximum in maxima))
     peaks = [
         BestFigureWithHosts(maximum)
@@ -210,7 +210,7 @@ def recomputed_table(figures: tuple[PrintedClaim, ...]) -> Table | None:
 
 def computed_document(published: PublishedSet) -> dict[str, Any]:
     """The same for programs: values in metrics' units, with the bounds that rounding leaves."""
-    owners, maxima = published_configurations(published), published_maxima(published)
+    owners, maxima = published_configurations(published), printed_best_values(published)
     return {
         "quotients": [_quotient_document(quotient) for quotient in rate_quotients(owners, maxima)],
         "clients": [

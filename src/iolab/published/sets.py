@@ -66,8 +66,8 @@ class PublishedSystem(Record):
 class PublishedFigure(Record):
     """A published figure: `metric` is the key that results have it under, `value` in its unit.
 
-    `printed_for` is the place for which it was printed, empty for the best of all;
-    `best_reached_at` is where a best was reached, as far as that was printed.
+    `printed_for_axis` is the place for which it was printed, empty for the best of all;
+    `best_reached_at_axis` is where a best was reached, as far as that was printed.
     """
 
     system: PublishedSystem
@@ -75,8 +75,8 @@ class PublishedFigure(Record):
     metric: str
     unit: str
     value: FigureRange
-    printed_for: Axis = field(default=())
-    best_reached_at: Axis = field(default=())
+    printed_for_axis: Axis = field(default=())
+    best_reached_at_axis: Axis = field(default=())
 
     @property
     def better(self) -> BetterDirection:
@@ -131,7 +131,7 @@ def _example_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
         for quantity in _comparable_quantities(table):
             if quantity.direction:
                 workload = f"{quantity.direction}-{_INDICATORS[quantity.unit]}"
-                yield from _figure_of_quantity(owner, workload, quantity, of_direction=False)
+                yield from _figures_of_quantity(owner, workload, quantity, of_direction=False)
         yield from _operation_figures(published, owner, table)
 
 
@@ -167,13 +167,13 @@ def _configuration_figures(published: PublishedSet) -> Iterator[PublishedFigure]
         )
         for quantity in _comparable_quantities(table):
             workload = quantity.inner_key
-            best_reached_at = tuple(
+            best_reached_at_axis = tuple(
                 (axis, place)
                 for axis, name, place in peak_places(table)
                 if name == workload and isinstance(place, int)
             )
-            yield from _figure_of_quantity(
-                owner, workload, quantity, best_reached_at=best_reached_at
+            yield from _figures_of_quantity(
+                owner, workload, quantity, best_reached_at_axis=best_reached_at_axis
             )
 
 
@@ -189,9 +189,9 @@ def _result_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
         workload = str(table.get("workload", ""))
         if "write_percent" in table:
             workload = f"write-{table['write_percent']}"
-        printed_for = tuple((name, table[name]) for name in _AXIS_KEYS if name in table)
+        printed_for_axis = tuple((name, table[name]) for name in _AXIS_KEYS if name in table)
         vms = positive_integer_or_none(table.get("vms"))
-        best_reached_at = (("vms", vms),) if vms else ()
+        best_reached_at_axis = (("vms", vms),) if vms else ()
         for quantity in _comparable_quantities(table):
             owner = PublishedSystem(
                 quantity.inner_key or MEASURED,
@@ -200,8 +200,12 @@ def _result_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
                 raw_tb=raw,
                 description=words,
             )
-            yield from _figure_of_quantity(
-                owner, workload, quantity, printed_for=printed_for, best_reached_at=best_reached_at
+            yield from _figures_of_quantity(
+                owner,
+                workload,
+                quantity,
+                printed_for_axis=printed_for_axis,
+                best_reached_at_axis=best_reached_at_axis,
             )
 
 
@@ -218,13 +222,13 @@ def _comparable_quantities(table: Mapping[str, Any]) -> Iterator[FigureQuantity]
             yield quantity
 
 
-def _figure_of_quantity(
+def _figures_of_quantity(
     owner: PublishedSystem,
     workload: str,
     quantity: FigureQuantity,
     *,
-    printed_for: Axis = (),
-    best_reached_at: Axis = (),
+    printed_for_axis: Axis = (),
+    best_reached_at_axis: Axis = (),
     of_direction: bool = True,
 ) -> Iterator[PublishedFigure]:
     """The figure under the metric that its key names; none of no workload."""
@@ -237,7 +241,9 @@ def _figure_of_quantity(
         metric = f"{quantity.direction}_{metric}"
     if workload and is_known_metric(metric):
         unit = metric_spec(metric).unit
-        yield PublishedFigure(owner, workload, metric, unit, value, printed_for, best_reached_at)
+        yield PublishedFigure(
+            owner, workload, metric, unit, value, printed_for_axis, best_reached_at_axis
+        )
 
 
 def _hardware_descriptions(table: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

@@ -14,7 +14,7 @@ from iolab.core.run import RunStatus
 from iolab.record import Record
 from iolab.report.best import BestFigure, RunCounts
 from iolab.report.fast_facts import FastFact, fast_facts
-from iolab.report.hardware import virtual_disk_demonstration_prefix
+from iolab.report.hardware import demonstration_answer_prefix
 from iolab.report.low_load import (
     latency_tie_texts_by_configuration,
     low_load_rows,
@@ -147,13 +147,13 @@ def build_answer(
             brief.points,
             brief.kinds.extra_answer_text(brief.study, brief.points),
             labels,
-            demonstration_prefix=virtual_disk_demonstration_prefix(brief.study, brief.facts),
+            demonstration_prefix=demonstration_answer_prefix(brief.study, brief.facts),
         ),
         conclusion=conclusion,
         detail_texts=tuple(
             text
             for text in (
-                sufficient_load_sentence(best_figures),
+                least_sufficient_load_sentence(best_figures),
                 bottlenecks_sentence(brief.study, brief.bottlenecks),
                 not_in_study_sentence(brief),
             )
@@ -171,12 +171,12 @@ def build_answer(
         table_note=matrix_marks_note(rows, other_rows),
         charts=_comparable_best_figure_charts(best_figures, best_charts_section),
         failed_runs_text=failed,
-        caveats=tuple(_shown_caveats(touching, CAVEATS_SHOWN - bool(failed))),
+        caveats=tuple(_gravest_and_quoted_caveats(touching, CAVEATS_SHOWN - bool(failed))),
         caveat_count=len(caveats),
     )
 
 
-def _shown_caveats(caveats: Sequence[Objection], limit: int) -> list[Objection]:
+def _gravest_and_quoted_caveats(caveats: Sequence[Objection], limit: int) -> list[Objection]:
     """The gravest, with that which Trust quotes."""
     shown = list(caveats[:limit])
     quoted = _gravest_except_other_load(caveats)[:DOUBTS_SHOWN]
@@ -209,12 +209,12 @@ def gravest_caveats_except_other_load_sentence(caveats: Sequence[Objection]) -> 
 
 
 def _unquoted_invalid_check_texts(
-    caveats: Sequence[Objection], quoted: Sequence[Objection], level: VerdictLevel
+    caveats: Sequence[Objection], quoted_caveats: Sequence[Objection], level: VerdictLevel
 ) -> Iterator[str]:
     """Which checks make the runs invalid that those quoted do not; nothing of lesser levels."""
     if level is not VerdictLevel.INVALID:
         return
-    covered = {run.key for caveat in quoted for run in caveat.runs}
+    covered = {run.key for caveat in quoted_caveats for run in caveat.runs}
     parts = []
     for caveat in caveats:
         more = {run.key for run in caveat.runs} - covered
@@ -227,15 +227,16 @@ def _unquoted_invalid_check_texts(
         caveat.code
         for caveat in caveats
         if caveat.level is level
-        and caveat not in quoted
-        and {run.key for run in caveat.runs} == {run.key for own in quoted for run in own.runs}
+        and caveat not in quoted_caveats
+        and {run.key for run in caveat.runs}
+        == {run.key for own in quoted_caveats for run in own.runs}
     ]
     if of_same_runs:
         yield f"Invalid, too, by {list_text(of_same_runs, CHECK_CODES_SHOWN)}."
 
 
 def _affected_run_count_text(objection: Objection) -> str:
-    runs = counted_noun(objection.run_count, "run")
+    runs = counted_noun(objection.session_run_count, "run")
     return f"all {runs}" if objection.concerns_every_run else f"{len(objection.runs)} of {runs}"
 
 
@@ -285,18 +286,18 @@ def _is_about_quoted_run(objection: Objection, quoted_runs: set[RunKey | None]) 
     return any(run.key in quoted_runs for run in objection.runs)
 
 
-def sufficient_load_sentence(best_figures: Sequence[BestFigure]) -> str:
+def least_sufficient_load_sentence(best_figures: Sequence[BestFigure]) -> str:
     """The least load whose figure lies within the interval of the best, by workloads.
 
     Empty where not one load alone is varied, or the figures have no intervals.
     """
     sound = [figure for figure in best_figures if figure.is_quotable]
-    names = {name for figure in sound for name, _ in figure.sufficient_axis}
-    if len(names) != 1 or not all(len(figure.sufficient_axis) == 1 for figure in sound):
+    names = {name for figure in sound for name, _ in figure.least_sufficient_axis}
+    if len(names) != 1 or not all(len(figure.least_sufficient_axis) == 1 for figure in sound):
         return ""
     loads: dict[str, list[int]] = {}
     for figure in sound:
-        ((_, load),) = figure.sufficient_axis
+        ((_, load),) = figure.least_sufficient_axis
         if not isinstance(load, int):
             return ""
         loads.setdefault(figure.title, []).append(load)

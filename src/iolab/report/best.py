@@ -84,9 +84,10 @@ class BestFigure(Record):
     `value` has none and `level` is None where nothing was measured. `latencies` are its own, each
     with a name, `axis_text` is the place of the axes where it was reached, `run_key` the one that
     stands for it, and `objection_code_and_text` the check that says most against it, and what that
-    says. `sufficient_axis` is the place of the least load whose figure lies within its interval,
-    and `left_out_repeats_text` says that not every repeat of it counts. `comparisons` hold others'
-    figures at the same place of the axes against it, as `iolab compare` does, by configuration.
+    says. `least_sufficient_axis` is the place of the least load whose figure lies within its
+    interval, and `left_out_repeats_text` says that not every repeat of it counts. `comparisons`
+    hold others' figures at the same place of the axes against it, as `iolab compare` does, by
+    configuration.
     `is_mostly_read_from_memory` is whether memory, not the storage, answered most of that.
     `load_text` is what of its load neither its title nor its place says: `4 KiB · iodepth 8`.
     `has_whole_run_latency` is whether its engine tells latencies of the whole run alone.
@@ -110,7 +111,7 @@ class BestFigure(Record):
     better: BetterDirection = BetterDirection.HIGHER
     is_paced: bool = False
     operation: str = ""
-    sufficient_axis: Axis = ()
+    least_sufficient_axis: Axis = ()
     left_out_repeats_text: str = ""
     metric: str = ""
     axis: Axis = ()
@@ -131,11 +132,11 @@ class BestFigure(Record):
         return self.repeats_range or (value, value)
 
     @property
-    def contending_axes(self) -> tuple[Axis, ...]:
+    def unusable_axes_that_may_lead(self) -> tuple[Axis, ...]:
         """Of the unsound places those that may hold a better figure: not those of less load."""
         loads, fixed = _loads_and_fixed_axis(self.axis, self.load_axis_names)
 
-        def is_less_load(axis: Axis) -> bool:
+        def is_less_load_than_best(axis: Axis) -> bool:
             own, rest = _loads_and_fixed_axis(axis, self.load_axis_names)
             return (
                 rest == fixed
@@ -144,7 +145,9 @@ class BestFigure(Record):
                 and all(own[name] <= load for name, load in loads.items())
             )
 
-        return tuple(axis for axis in self.axes_of_unusable_points if not is_less_load(axis))
+        return tuple(
+            axis for axis in self.axes_of_unusable_points if not is_less_load_than_best(axis)
+        )
 
     @property
     def unknown_latency_names(self) -> list[str]:
@@ -178,7 +181,7 @@ class BestPointHeadline(Record):
     """Runs that failed or have no value."""
     axes_of_unusable_points: tuple[Axis, ...] = ()
     """The places of its points without a figure that is not invalid."""
-    sufficient_axis: Axis = ()
+    least_sufficient_axis: Axis = ()
     """The place of the least load whose figure lies within the interval of the best; empty where
     that has none, or no load is varied."""
 
@@ -239,7 +242,7 @@ def best_point_headline(
 
 
 def _least_sufficient_axis(
-    workload: Workload, best: PointFigures, measured: Sequence[PointFigures]
+    workload: Workload, best: PointFigures, measured_points: Sequence[PointFigures]
 ) -> Axis:
     """See `BestPointHeadline`: of points that differ from the best by less load alone."""
     names = workload.job.load_axes
@@ -249,7 +252,7 @@ def _least_sufficient_axis(
         return ()
     low, high = interval
     enough = [best.axis]
-    for figures in measured:
+    for figures in measured_points:
         less, rest = _loads_and_fixed_axis(figures.axis, names)
         is_less = all(less.get(name, load) <= load for name, load in loads.items())
         if is_less and rest == fixed and low <= (figures.headline_metric.value or 0.0) <= high:
@@ -296,9 +299,9 @@ def _left_out_repeats_with_values_text(point: PointSummary, metric_key: str, uni
     return f"{point.left_out_repeats_text}: {span}"
 
 
-def disagreeing_repeats_text(metric: Metric, values: Iterable[float | None]) -> str:
+def disagreeing_repeats_text(metric: Metric, repeat_values: Iterable[float | None]) -> str:
     """`repeats 35.9 to 78.1 ms` where these disagree and no interval is known; else empty."""
-    known = sorted(value for value in values if value)
+    known = sorted(value for value in repeat_values if value)
     if metric.displayable_interval is not None or len(known) < 2:
         return ""
     if known[-1] <= CLOSE_RATIO * known[0]:
@@ -354,15 +357,13 @@ def build_best_figure(
         better,
         headline.workload.job.is_paced,
         "/".join(direction.name.lower() for direction in headline.workload.job.data_directions),
-        headline.sufficient_axis,
+        headline.least_sufficient_axis,
         best.left_out_repeats_text,
         headline.workload.headline_or_rate_metric,
         best.axis,
         is_mostly_read_from_memory=any(map(is_mostly_read_from_memory, best.results)),
         has_whole_run_latency=bool(latencies) and _has_whole_run_latency(headline.workload.job),
-        repeats_range=_repeats_range_without_interval(
-            best, headline.workload.headline_or_rate_metric
-        ),
+        repeats_range=_disagreeing_repeats_range(best, headline.workload.headline_or_rate_metric),
         is_only_load=headline.point_count == 1,
         load_axis_names=tuple(headline.workload.job.load_axes),
     )
@@ -373,9 +374,7 @@ def _has_whole_run_latency(job: AnyJob) -> bool:
     return job.is_measured_by_iolab and not job.reports_live_latency
 
 
-def _repeats_range_without_interval(
-    best: PointFigures, metric_key: str
-) -> tuple[float, float] | None:
+def _disagreeing_repeats_range(best: PointFigures, metric_key: str) -> tuple[float, float] | None:
     """See `BestFigure`."""
     known = (finite_metric_value(run, metric_key) for run in best.results)
     values = [value for value in known if value]

@@ -25,7 +25,7 @@ _LATENCIES_MAX: Final = 2
 """Latencies of a figure that have a column; --details has all."""
 
 
-def best_line_count(best_figures: Sequence[BestFigure]) -> int:
+def best_table_line_count(best_figures: Sequence[BestFigure]) -> int:
     """How many lines `best_figures_terminal_table` has."""
     return (
         len(workload_rows(best_figures))
@@ -66,13 +66,17 @@ def left_out_repeats_notes(
     named: dict[str, list[str]] = {}
     for figure in best_figures:
         if figure.is_quotable and figure.left_out_repeats_text:
-            named.setdefault(figure.left_out_repeats_text, []).append(_line_title(figure, owners))
+            named.setdefault(figure.left_out_repeats_text, []).append(
+                _configuration_and_workload_title(figure, owners)
+            )
     return [
         f"{capitalised(text)}: {list_text(names, NAMES_SHOWN)}." for text, names in named.items()
     ]
 
 
-def _line_title(figure: BestFigure, configuration_titles: Mapping[str, str]) -> str:
+def _configuration_and_workload_title(
+    figure: BestFigure, configuration_titles: Mapping[str, str]
+) -> str:
     """A figure's workload, of several configurations after the title of its own."""
     if not configuration_titles:
         return figure.title
@@ -92,7 +96,7 @@ def best_figures_terminal_table(
             rows, _configuration_ids(best_figures), configuration_titles
         )
     own = [figure for row in rows for figure in row.figures]
-    return _figure_lines_table(
+    return _table_with_line_per_figure(
         own, configuration_titles if len(_configuration_ids(best_figures)) > 1 else {}
     )
 
@@ -118,12 +122,12 @@ def _configuration_columns_table(
     lines: list[Row] = []
     for row in rows:
         cells = [_configuration_cell(row, name) for name in configuration_ids]
-        lines.append([literal_text(row.title), *cells, _lead_or_chance_text(row)])
+        lines.append([literal_text(row.title), *cells, _lead_ratio_or_tie_text(row)])
     heads.append(Column("lead", is_number=True, is_optional=True))
     return GroupedTable(heads, [(None, lines)], is_summary=True)
 
 
-def _lead_or_chance_text(workload_row: WorkloadRow) -> str:
+def _lead_ratio_or_tie_text(workload_row: WorkloadRow) -> str:
     if workload_row.indistinguishable:
         marks = (
             indistinguishable_mark_text(workload_row, figure).strip()
@@ -142,7 +146,7 @@ def _configuration_cell(workload_row: WorkloadRow, configuration: str) -> Termin
     return literal_text(f"{mark}{metric_value_text(figure.value)}", style="bold" if is_best else "")
 
 
-def _figure_lines_table(
+def _table_with_line_per_figure(
     best_figures: Sequence[BestFigure], configuration_titles: Mapping[str, str]
 ) -> GroupedTable:
     """A line a figure."""
@@ -161,7 +165,7 @@ def _figure_lines_table(
         half, latencies = figure.value.half_width_share, dict(figure.latencies)
         value = metric_value_text(figure.value)
         cells: list[TerminalCell] = [
-            literal_text(_line_title(figure, configuration_titles)),
+            literal_text(_configuration_and_workload_title(figure, configuration_titles)),
             literal_text(value, style="bold")
             if figure.is_quotable
             else literal_text(NOT_MEASURABLE, style="dim"),

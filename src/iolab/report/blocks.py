@@ -29,7 +29,7 @@ from iolab.report.phrases import (
     run_failure_sentence,
 )
 from iolab.report.quotients import ANCHOR as VALUE_ANCHOR
-from iolab.report.table import Table, split_table_at_group, table_without_constant_columns
+from iolab.report.table import Table, split_table_at_group, table_with_constants_in_title
 from iolab.report.value import TITLE as COST_GROUP
 from iolab.text import counted_noun
 
@@ -195,11 +195,11 @@ def _unnumbered_brief_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
     yield from _user_text_blocks(brief.user_text.introduction)
     yield from _answer_blocks(page)
     yield from _workload_chart_blocks(page)
-    _, stated = _measured_and_stated_tables(page)
+    _, stated = _performance_and_cost_tables(page)
     tables = {VALUE_ANCHOR: stated} if stated else {}
     yield from _section_blocks(page.sections, tables, in_brief=True)
     yield Heading(HARDWARE_TITLE, 1, "configuration")
-    yield from _without_repeated_titles(HARDWARE_TITLE, page.hardware_tables)
+    yield from _tables_without_repeated_title(HARDWARE_TITLE, page.hardware_tables)
     if page.topology and page.has_topology_in_brief:
         yield TopologyBlock(page.topology.alt_text)
     elif page.topology is None:
@@ -210,7 +210,7 @@ def _unnumbered_brief_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
     yield Heading("Method", 1, "method")
     yield _table_without_title(page.method_table)
     yield from _answer_caveat_blocks(page)
-    yield from _bottom_line_blocks(page)
+    yield from _first_findings_blocks(page)
     if brief.user_text.conclusion:
         yield Heading("Conclusion", 1, "conclusion")
         yield from _user_text_blocks(brief.user_text.conclusion)
@@ -268,7 +268,7 @@ def _answer_blocks(page: ReportPage) -> Iterator[Block]:
         ),
     )
     if answer.best_table.rows:
-        measured, _ = _measured_and_stated_tables(page)
+        measured, _ = _performance_and_cost_tables(page)
         yield Heading(measured.title, 1, "matrix")
         yield _table_without_title(measured)
         yield from _note_paragraphs(answer.table_note)
@@ -278,7 +278,7 @@ def _answer_blocks(page: ReportPage) -> Iterator[Block]:
         yield from _note_paragraphs(notes)
 
 
-def _measured_and_stated_tables(page: ReportPage) -> tuple[Table, Table | None]:
+def _performance_and_cost_tables(page: ReportPage) -> tuple[Table, Table | None]:
     """The matrix, and its rows of cost and capacity where a section of these has them."""
     table = page.answer.best_table
     if not any(section.anchor == VALUE_ANCHOR for section in page.sections):
@@ -300,7 +300,7 @@ def _workload_chart_blocks(page: ReportPage) -> Iterator[Block]:
         )
     for group in groups:
         if group.table:
-            yield table_without_constant_columns(group.table)
+            yield table_with_constants_in_title(group.table)
             yield from _note_paragraphs(group.note)
     figures = tuple(figure for group in groups for figure in group.figures)
     if figures:
@@ -322,7 +322,7 @@ def _answer_caveat_blocks(page: ReportPage) -> Iterator[Block]:
         yield Paragraph(f"{more} in the appendix.", ParagraphStyle.NOTE)
 
 
-def _bottom_line_blocks(page: ReportPage) -> Iterator[Block]:
+def _first_findings_blocks(page: ReportPage) -> Iterator[Block]:
     """The first findings, each with its runs; what to take is the answer's."""
     if not page.findings:
         return
@@ -378,17 +378,17 @@ def _chart_group_blocks(
     if group.title:
         yield Heading(group.title, 2)
     if group.table:
-        (table,) = _without_repeated_titles(section_title, [group.table])
-        yield table_without_constant_columns(table) if in_brief else table
+        (table,) = _tables_without_repeated_title(section_title, [group.table])
+        yield table_with_constants_in_title(table) if in_brief else table
     yield from _note_paragraphs(group.note)
-    yield from _noted_table_blocks(group.tables_below_with_notes)
+    yield from _table_and_note_blocks(group.tables_below_with_notes)
     if group.figures:
         yield FigureGroup(group.figures, is_detailed=not in_brief)
-    yield from _noted_table_blocks(() if in_brief else group.detail_tables_with_notes)
+    yield from _table_and_note_blocks(() if in_brief else group.detail_tables_with_notes)
 
 
-def _noted_table_blocks(noted_tables: Iterable[tuple[Table, str]]) -> Iterator[Block]:
-    for table, note in noted_tables:
+def _table_and_note_blocks(tables_with_notes: Iterable[tuple[Table, str]]) -> Iterator[Block]:
+    for table, note in tables_with_notes:
         yield table
         yield from _note_paragraphs(note if table.rows else "")
 
@@ -405,7 +405,7 @@ def _user_text_blocks(markdown: str) -> Iterator[UserTextBlock]:
     return (UserTextBlock(text) for text in (markdown,) if text)
 
 
-def _without_repeated_titles(heading: str, tables: Iterable[Table]) -> Iterator[Table]:
+def _tables_without_repeated_title(heading: str, tables: Iterable[Table]) -> Iterator[Table]:
     """The tables, those without their title that have the same as the heading above them."""
     for table in tables:
         yield _table_without_title(table) if table.title == heading else table

@@ -333,7 +333,7 @@ def _port_limit_text(finding: BottleneckFinding) -> str:
     )
 
 
-def _io_limit_text(finding: BottleneckFinding) -> str:
+def _cgroup_io_limit_text(finding: BottleneckFinding) -> str:
     use = finding.decision.limiting_use
     if use is None or use.rate is None or not use.share:
         return _no_bottleneck_text(finding)
@@ -454,7 +454,7 @@ _CAUSE_TEXTS: Final[Mapping[BottleneckCause, Callable[[BottleneckFinding], str]]
     BottleneckCause.CORE: _core_limit_text,
     BottleneckCause.JOB: _job_processor_limit_text,
     BottleneckCause.PORT: _port_limit_text,
-    BottleneckCause.IO_LIMIT: _io_limit_text,
+    BottleneckCause.IO_LIMIT: _cgroup_io_limit_text,
     BottleneckCause.DISK_LIMIT: _disk_limit_text,
     BottleneckCause.RATE: _target_rate_limit_text,
     BottleneckCause.PACE: _think_time_limit_text,
@@ -550,7 +550,10 @@ def bottlenecks_table(
     if unknown:
         affected = _affected_workloads_text(study, unknown, bottlenecks)
         name = capitalised(_CAUSE_NAMES[BottleneckCause.NONE])
-        rest = (_highest_uses_text(study, unknown), _most_helpful_next_steps_text(unknown, points))
+        rest = (
+            _most_used_resources_text(study, unknown),
+            _most_helpful_next_steps_text(unknown, points),
+        )
         rows.append(
             row_of_cells(affected, DASH, name, *rest)
             if several
@@ -880,11 +883,11 @@ def _bottleneck_evidence_text(
     the rate of the run that they are of, where `rates` have it.
     """
     cause = findings[0].decision.cause
-    parts = [*_cause_resource_use_evidence(findings), *_own_jobs_evidence(findings)]
+    parts = [*_cause_resource_use_evidence(findings), *_own_and_other_load_evidence(findings)]
     if cause is BottleneckCause.UNWATCHED_RATE_LIMIT:
         parts.insert(0, f"repeats give one rate (±{percent_text(STEADY_HALF_WIDTH)} or less)")
     if cause is BottleneckCause.ENGINE:
-        parts += [f"{_in_flight_text(limit)} I/Os in flight" for limit in findings[:1]]
+        parts += [f"{_in_flight_of_requested_text(limit)} I/Os in flight" for limit in findings[:1]]
     if cause in (
         BottleneckCause.DEVICE,
         BottleneckCause.DEVICE_OPEN,
@@ -892,7 +895,7 @@ def _bottleneck_evidence_text(
     ):
         parts += _device_latency_evidence(findings)
     if cause in _CAUSES_WITHOUT_RESOURCE:
-        parts += [_highest_use_text(findings)]
+        parts += [_most_used_resource_text(findings)]
     run = findings[0].run_keys[:1] if parts and len(findings) == 1 else ()
     if run and run[0] in rates and not _is_rate_in_evidence_text(rates[run[0]], parts[0]):
         parts[0] += f" (run of {rates[run[0]]})"
@@ -983,9 +986,9 @@ def _rising_rate_text(steps: Sequence[LoadStep]) -> str:
     return f"rate still rises by {by} at {names.pop()} {span}"
 
 
-def _highest_uses_text(study: Study, findings: Sequence[BottleneckFinding]) -> str:
+def _most_used_resources_text(study: Study, findings: Sequence[BottleneckFinding]) -> str:
     """The resource that each used most; of many how much these were used."""
-    uses = [(limit, _highest_use_share_and_text(limit)) for limit in findings]
+    uses = [(limit, _most_used_resource_share_and_text(limit)) for limit in findings]
     highest = [(limit, *use) for limit, use in uses if use is not None]
     if not highest:
         return DASH
@@ -994,7 +997,7 @@ def _highest_uses_text(study: Study, findings: Sequence[BottleneckFinding]) -> s
     for limit, _, text in highest:
         texts.setdefault(text, []).append(limit)
     if len(texts) == 1:
-        return _highest_use_text(findings[:1])
+        return _most_used_resource_text(findings[:1])
     if len(texts) > USES_SHOWN:
         used = f"the busiest resource of each {_share_range_text(shares)} used"
     else:
@@ -1005,7 +1008,7 @@ def _highest_uses_text(study: Study, findings: Sequence[BottleneckFinding]) -> s
     return f"{used}: none shown to be at its limit"
 
 
-def _highest_use_share_and_text(finding: BottleneckFinding) -> tuple[float, str] | None:
+def _most_used_resource_share_and_text(finding: BottleneckFinding) -> tuple[float, str] | None:
     """Of all resources that were watched the most used one: its share, and what is said of it."""
     every = [
         (use.share, text.format(name=use.name, share=percent_text(use.share)))
@@ -1015,9 +1018,11 @@ def _highest_use_share_and_text(finding: BottleneckFinding) -> tuple[float, str]
     return max(every, default=None)
 
 
-def _highest_use_text(findings: Sequence[BottleneckFinding]) -> str:
+def _most_used_resource_text(findings: Sequence[BottleneckFinding]) -> str:
     """The resource that was used most of all that were watched."""
-    share, text = max(filter(None, map(_highest_use_share_and_text, findings)), default=(0.0, ""))
+    share, text = max(
+        filter(None, map(_most_used_resource_share_and_text, findings)), default=(0.0, "")
+    )
     if not text:
         return DASH
     if share >= NEAR_LIMIT_SHARE:
@@ -1025,7 +1030,7 @@ def _highest_use_text(findings: Sequence[BottleneckFinding]) -> str:
     return f"no resource near its limit; the busiest: {text}"
 
 
-def _own_jobs_evidence(findings: Sequence[BottleneckFinding]) -> list[str]:
+def _own_and_other_load_evidence(findings: Sequence[BottleneckFinding]) -> list[str]:
     """What the load's own jobs and all else held of the processors, where these are the limit."""
     causes = (BottleneckCause.PROCESSORS, BottleneckCause.UNWATCHED_RATE_LIMIT)
     uses = [limit.decision.limiting_use for limit in findings if limit.decision.cause in causes]
@@ -1060,7 +1065,7 @@ def best_point_limits_table(
             Cell(_cause_text(limit)),
             *(Cell(_resource_share_text(limit, resource)) for resource, _ in columns),
             Cell(_device_latency_share_cell_text(limit)),
-            Cell(_in_flight_text(limit)),
+            Cell(_in_flight_of_requested_text(limit)),
             verdict_cell(limit.level, anchors.get(limit.run_keys[0])),
         )
         for limit in bottlenecks
@@ -1176,7 +1181,7 @@ def _device_latency_share_cell_text(finding: BottleneckFinding) -> str:
     return DASH if share is None else percent_text(share)
 
 
-def _in_flight_text(finding: BottleneckFinding) -> str:
+def _in_flight_of_requested_text(finding: BottleneckFinding) -> str:
     flight = finding.resources.concurrency
     return (
         DASH

@@ -289,10 +289,10 @@ class LoadReport(ABC):
     operation_enums: ClassVar[Sequence[type[NamedOperation]]] = (Direction, ServiceTimeDirection)
     """What intervals count."""
 
-    item_name: ClassVar[str] = "I/O"
+    operation_noun: ClassVar[str] = "I/O"
     """What a run is made of."""
 
-    evenness_row_names: ClassVar[Mapping[str, str]] = {}
+    phase_names_by_spread_key: ClassVar[Mapping[str, str]] = {}
     """The parts of a run that follow each other, by their keys in `operation_spreads`."""
 
     def __init__(self, jobs: tuple[type[AnyJob], ...], hosts: BootedHostsReport) -> None:
@@ -345,7 +345,7 @@ class LoadReport(ABC):
         """The metric that tells fast hosts of a run from slow ones."""
 
     @abstractmethod
-    def latency_curves(self, record: RunRecord, name: str) -> LatencyCurves:
+    def latency_curves(self, record: RunRecord, curve_name: str) -> LatencyCurves:
         """The latencies of a run that charts call by that name."""
 
     @abstractmethod
@@ -386,9 +386,9 @@ class LoadReport(ABC):
         results: Sequence[RunResult],
         points: Sequence[PointSummary],  # noqa: ARG002 - of kinds that tell points apart
         *,
-        repeats: bool,  # noqa: ARG002 - as above
+        with_run_rows: bool,  # noqa: ARG002 - as above
     ) -> Screen:
-        """Its results on the terminal: with `repeats` each run has a line."""
+        """Its results on the terminal: with `with_run_rows` each run has a line."""
         from iolab.report.terminal import grouped_report_table  # and rich, which pages do without
 
         yield grouped_report_table(self.result_table(study, results, {}))

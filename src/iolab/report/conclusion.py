@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from iolab.analysis.bottleneck.decision import BottleneckCause
 from iolab.core.study import AnswerKind
 from iolab.report.bottleneck import bottlenecks_sentence, recommended_step_text
-from iolab.report.hardware import virtual_disk_demonstration_prefix
+from iolab.report.hardware import demonstration_answer_prefix
 from iolab.report.matrix import WorkloadRow
 from iolab.report.numbers import axis_name_text, ratio_text
 
@@ -36,14 +36,14 @@ def conclusion_sentences(
         return ""
     compared = [row for row in measured if len(row.figures) > 1]
     if compared:
-        value = _best_value_sentence(brief, costs)
-        if virtual_disk_demonstration_prefix(brief.study, brief.facts):
+        value = _best_value_for_money_sentence(brief, costs)
+        if demonstration_answer_prefix(brief.study, brief.facts):
             return value.replace("Best value: ", DEMONSTRATED_VALUE, 1) if costs else ""
         return value
     return _machine_count_sentence(brief) or _bottleneck_sentences(brief)
 
 
-def _best_value_sentence(brief: Brief, costs: Sequence[CostCapacityRow]) -> str:
+def _best_value_for_money_sentence(brief: Brief, costs: Sequence[CostCapacityRow]) -> str:
     """Who is the best value; that no price is stated, where a buyer would ask for one."""
     titles = {name: style.label for name, style in brief.series_styles.items()}
     rows = [row for row in costs if row.is_value_for_money]
@@ -57,7 +57,7 @@ def _best_value_sentence(brief: Brief, costs: Sequence[CostCapacityRow]) -> str:
     name = titles.get(best, best)
     what = f"{value.title[0].lower()}{value.title[1:]}"
     lead = f"{ratio_text(value.lead_ratio)} the next best {what}"
-    turned = "".join(_storage_alone_text(row, best, titles) for row in rows[1:])
+    turned = "".join(_storage_alone_best_value_text(row, best, titles) for row in rows[1:])
     if value.is_undecided:
         why = (
             "another leads where each workload counts the same"
@@ -68,7 +68,7 @@ def _best_value_sentence(brief: Brief, costs: Sequence[CostCapacityRow]) -> str:
     return f"Best value: {name}, {lead}.{turned}"
 
 
-def _storage_alone_text(
+def _storage_alone_best_value_text(
     cost_capacity_row: CostCapacityRow, best: str, titles: Mapping[str, str]
 ) -> str:
     """Who is the best value for the money of storage alone, where that is another."""
@@ -91,9 +91,9 @@ def _machine_count_sentence(brief: Brief) -> str:
     carried = list(scaling_limits(brief.study, brief.points))
     if not carried:
         return ""  # the answer says so
-    fewest = min(carried, key=lambda row: (row.load, not row.is_limit))
+    fewest = min(carried, key=lambda row: (row.load, not row.is_limit_reached))
     what = f"{axis_name_text(fewest.axis)} {fewest.load}"
-    if fewest.is_limit:
+    if fewest.is_limit_reached:
         return f"Plan for {what} at most: beyond, more of them add little throughput."
     return f"Plan for {what} at least; measure more of them to find the limit."
 

@@ -82,7 +82,7 @@ def fast_facts(
         *_capacity_for_money_facts(brief, titles)
     ]
     has_latency_rows = any(row.unit == "ns" for row in rows)
-    last = [*([] if has_latency_rows else _least_load_latency_facts(brief)), *value]
+    last = [*([] if has_latency_rows else _low_load_latency_facts(brief)), *value]
     leads = islice(_winning_margin_facts(rows, titles), max(FACTS_SHOWN - len(last), 1))
     first = [*_machine_count_facts(brief), *islice(leads, LEADS_SHOWN)]
     room = FACTS_SHOWN - len(first) - len(last)
@@ -101,8 +101,8 @@ def _machine_count_facts(brief: Brief) -> Iterator[FastFact]:
     for owner in brief.study.configurations:
         rows = [row for row in carried if row.configuration == owner.id]
         if rows:
-            fewest = min(rows, key=lambda row: (row.load, not row.is_limit))
-            value = str(fewest.load) if fewest.is_limit else f"≥ {fewest.load}"
+            fewest = min(rows, key=lambda row: (row.load, not row.is_limit_reached))
+            value = str(fewest.load) if fewest.is_limit_reached else f"≥ {fewest.load}"
             yield FastFact(
                 value, axis_name_text(fewest.axis), f"{fewest.title}, {fewest.rate_text}"
             )
@@ -120,11 +120,13 @@ def _winning_margin_facts(
             if row.unit == unit and row.has_supported_winner and row.lead_share >= LEAST_LEAD
         ]
         if ahead:
-            largest.append(max(ahead, key=_lead_of_row))
-    return (_lead_fact(row, titles) for row in sorted(largest, key=_lead_of_row, reverse=True))
+            largest.append(max(ahead, key=_lead_share_of_row))
+    return (
+        _lead_fact(row, titles) for row in sorted(largest, key=_lead_share_of_row, reverse=True)
+    )
 
 
-def _lead_of_row(workload_row: WorkloadRow) -> float:
+def _lead_share_of_row(workload_row: WorkloadRow) -> float:
     return workload_row.lead_share
 
 
@@ -176,7 +178,7 @@ def _best_fact_note(best: BestFigure, workload_row: WorkloadRow, titles: Mapping
     return ", ".join(filter(None, notes))
 
 
-def _least_load_latency_facts(brief: Brief) -> Iterator[FastFact]:
+def _low_load_latency_facts(brief: Brief) -> Iterator[FastFact]:
     """The lowest latency at the load to compare at, of workloads that read before others.
 
     It is one of the rows of the matrix, where that has any.

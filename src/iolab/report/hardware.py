@@ -294,12 +294,12 @@ def hardware_tables(study: Study, facts: Mapping[str, HostFacts]) -> tuple[Table
 
 
 def hardware_fact_rows(
-    study: Study, facts: Mapping[str, HostFacts], labels: Mapping[str, str]
+    study: Study, facts: Mapping[str, HostFacts], configuration_labels: Mapping[str, str]
 ) -> tuple[tuple[str, str], ...]:
     """The machines and the storage of all configurations in a line each, for the head of a page.
 
-    Drives are those that the study states, else those that were found. `labels` are what a page
-    calls configurations, by their ids.
+    Drives are those that the study states, else those that were found. `configuration_labels`
+    are what a page calls configurations, by their ids.
     """
     owners = study.configurations
     if len(owners) > COLUMNS_MAX:
@@ -326,7 +326,7 @@ def hardware_fact_rows(
         ("Machine", [_processor_and_memory_text(nodes or hosts) for _, hosts in own]),
         *(() if all(stated) and are_others else (storage,)),
     )
-    names = [labels.get(owner.id, owner.title) for owner in owners]
+    names = [configuration_labels.get(owner.id, owner.title) for owner in owners]
     return tuple(
         (name, text)
         for name, texts in rows
@@ -369,7 +369,7 @@ def _first_and_other_kinds_count_text(texts: Iterable[str]) -> str:
     return f"{kinds[0]}{more}" if kinds else ""
 
 
-def virtual_disk_demonstration_prefix(study: Study, facts: Mapping[str, HostFacts]) -> str:
+def demonstration_answer_prefix(study: Study, facts: Mapping[str, HostFacts]) -> str:
     """How an answer begins that tells nothing of drives; empty where drives were measured.
 
     Such is a target on devices of files or of memory, or a virtual disk in place of a stated drive,
@@ -520,9 +520,9 @@ def _configuration_host_texts(
     return tuple(store.url_text if store and name == "Target" else text for name, text in texts)
 
 
-def _distinct_texts_with_hosts(texts: Mapping[str, str]) -> str:
+def _distinct_texts_with_hosts(texts_by_host: Mapping[str, str]) -> str:
     hosts: dict[str, list[str]] = {}
-    for name, text in texts.items():
+    for name, text in texts_by_host.items():
         hosts.setdefault(text, []).append(name)
     if len(hosts) < 2:
         return next(iter(hosts), "")

@@ -250,8 +250,10 @@ def _invalid_or_failed_figures(points: Sequence[PointSummary]) -> dict[str, Cost
     return lost
 
 
-def _p99_note(latency: PointLatency, tails: Mapping[str, PointLatency], operation_text: str) -> str:
-    tail = tails.get(latency.point.key.configuration)
+def _p99_note(
+    latency: PointLatency, p99_by_configuration: Mapping[str, PointLatency], operation_text: str
+) -> str:
+    tail = p99_by_configuration.get(latency.point.key.configuration)
     p99 = f"p99 {metric_value_text(tail.metric) if tail else DASH}"
     doubt = VerdictLevel.INDICATIVE.value if latency.point.level is VerdictLevel.INDICATIVE else ""
     range_text = tail.repeats_text if tail else ""

@@ -29,8 +29,8 @@ TOO_FEW_COUNTS: Final = "too few of the measured numbers of machines have a usab
 class ScalingLimit(Record):
     """How many machines one workload was carried for: up to `load` on `axis` its rate grew with it.
 
-    `is_limit` is False where `load` is the most that was measured. `machine_count` are those of all
-    nodes together, `rate_text` is their rate.
+    `is_limit_reached` is False where `load` is the most that was measured. `machine_count`
+    are those of all nodes together, `rate_text` is their rate.
     """
 
     configuration: str
@@ -38,7 +38,7 @@ class ScalingLimit(Record):
     axis: str
     load: int
     machine_count: int
-    is_limit: bool
+    is_limit_reached: bool
     rate_text: str
     level: VerdictLevel
 
@@ -61,39 +61,39 @@ def scaling_limits(study: Study, points: Sequence[PointSummary]) -> Iterator[Sca
 
 
 def _scaling_limit_of_curve(
-    workload: Workload, axis_name: str, fixed: Axis, curve: Sequence[PointSummary]
+    workload: Workload, axis_name: str, fixed_axis: Axis, curve_points: Sequence[PointSummary]
 ) -> ScalingLimit:
     rate = workload.headline_metric or ""
     last = next(
         (
             point
-            for point, following in pairwise(curve)
+            for point, following in pairwise(curve_points)
             if not _is_gain_worthwhile(point, following, axis_name, rate)
         ),
         None,
     )
-    point = curve[-1] if last is None else last
+    point = curve_points[-1] if last is None else last
     return ScalingLimit(
         configuration=point.key.configuration,
-        title=workload_and_axis_title(workload, fixed),
+        title=workload_and_axis_title(workload, fixed_axis),
         axis=axis_name,
         load=point.load_on_axis(axis_name),
         machine_count=len(point.runs[0].hosts),
-        is_limit=last is not None,
+        is_limit_reached=last is not None,
         rate_text=metric_value_text(point.metrics.get(rate)),
         level=point.level,
     )
 
 
 def _is_gain_worthwhile(
-    point: PointSummary, following: PointSummary, axis_name: str, rate_key: str
+    point: PointSummary, next_point: PointSummary, axis_name: str, rate_key: str
 ) -> bool:
     """Whether the rate grows by more than half in proportion to the machines."""
-    low, high = point.metric_value(rate_key), following.metric_value(rate_key)
+    low, high = point.metric_value(rate_key), next_point.metric_value(rate_key)
     if not low or not high:
         return False
     return math.log(high / low) >= WORTHWHILE_GAIN_SHARE * math.log(
-        following.load_on_axis(axis_name) / point.load_on_axis(axis_name)
+        next_point.load_on_axis(axis_name) / point.load_on_axis(axis_name)
     )
 
 
@@ -109,14 +109,14 @@ def scaling_limits_sentence(study: Study, limits: Sequence[ScalingLimit]) -> str
 
 def _lowest_limit_text(rows: Sequence[ScalingLimit]) -> str:
     """The number of machines of the heaviest workload, then where the others end."""
-    fewest = min(rows, key=lambda row: (row.load, not row.is_limit))
+    fewest = min(rows, key=lambda row: (row.load, not row.is_limit_reached))
     unit = axis_name_text(fewest.axis)
     whole = f" ({fewest.machine_count} in all)" if fewest.axis == VMS_PER_NODE_AXIS else ""
     doubt = ", indicative" if fewest.level is VerdictLevel.INDICATIVE else ""
     place = f"{fewest.title}, {fewest.rate_text}{doubt}"
-    if not fewest.is_limit:
+    if not fewest.is_limit_reached:
         return f"at least {fewest.load} {unit}{whole}, the most that were measured ({place})"
     text = f"{fewest.load} {unit}{whole}; beyond, more of them add little throughput ({place})"
-    more = sorted({(row.load, row.is_limit) for row in rows} - {(fewest.load, True)})
+    more = sorted({(row.load, row.is_limit_reached) for row in rows} - {(fewest.load, True)})
     others = list_text([f"{'' if limit else 'at least '}{load}" for load, limit in more])
     return f"{text}; for other workloads {others}" if others else text

@@ -234,27 +234,27 @@ class WorkloadRow(Record):
 def workload_rows(figures: Iterable[BestFigure]) -> list[WorkloadRow]:
     """The figures of each workload, and which is the best of them; rows of one unit together."""
     grouped: dict[str, list[BestFigure]] = {}
-    for figure in _with_write_doubts(figures):
+    for figure in _with_faster_write_doubts(figures):
         grouped.setdefault(figure.workload, []).append(figure)
     rows = [_build_workload_row(cells) for cells in grouped.values()]
     units = list(dict.fromkeys((*_BLOCK_TITLES, *(row.unit for row in rows))))
     return sorted(rows, key=lambda row: units.index(row.unit))
 
 
-def _with_write_doubts(figures: Iterable[BestFigure]) -> list[BestFigure]:
+def _with_faster_write_doubts(figures: Iterable[BestFigure]) -> list[BestFigure]:
     """The figures, rates of writes far above those of the same reads with a doubt.
 
     Few drives are built to write faster than they read, and a cache that takes writes fills up.
     """
     every = list(figures)
     reads = {
-        _load_key(figure): figure.value.value or 0.0
+        _read_write_pair_key(figure): figure.value.value or 0.0
         for figure in every
         if figure.operation == "read" and figure.is_quotable
     }
     found = []
     for figure in every:
-        rate = reads.get(_load_key(figure), 0.0) if figure.operation == "write" else 0.0
+        rate = reads.get(_read_write_pair_key(figure), 0.0) if figure.operation == "write" else 0.0
         is_rate = figure.is_quotable and figure.better is BetterDirection.HIGHER
         ratio = (figure.value.value or 0.0) / rate if rate and is_rate else 0.0
         doubt = WRITES_DOUBT.format(ratio_text(ratio)) if ratio >= DOUBTED_WRITE_RATIO else ""
@@ -262,7 +262,7 @@ def _with_write_doubts(figures: Iterable[BestFigure]) -> list[BestFigure]:
     return found
 
 
-def _load_key(figure: BestFigure) -> tuple[str, ...]:
+def _read_write_pair_key(figure: BestFigure) -> tuple[str, ...]:
     """What figures have in common that differ in reading or writing alone."""
     word = _OPERATION_WORDS.get(figure.operation)
     rest = "" if word is None else " ".join(word.sub("", figure.title).split()).casefold()
@@ -280,7 +280,7 @@ def _build_workload_row(best_figures: Sequence[BestFigure]) -> WorkloadRow:
     lead = min((own.factor for own in leads), default=1.0) - 1
     reason = next((own.undecided_reason for own in leads if own.undecided_reason), "")
     # What the best lost could only make its lead larger.
-    if any(cell.contending_axes for cell in sound if cell is not best):
+    if any(cell.unusable_axes_that_may_lead for cell in sound if cell is not best):
         reason = POINT_LOST
     if reason:
         return WorkloadRow(
@@ -347,7 +347,7 @@ def matrix_table(
         )
     else:
         table = _operation_columns_table(rows, anchors, cost_capacity_rows)
-    return _without_verdict_notes(table) if _are_all_indicative(rows) else table
+    return _table_without_indicative_notes(table) if _are_all_indicative(rows) else table
 
 
 def _are_all_indicative(rows: Sequence[WorkloadRow]) -> bool:
@@ -356,18 +356,18 @@ def _are_all_indicative(rows: Sequence[WorkloadRow]) -> bool:
     return len(levels) > 1 and set(levels) == {VerdictLevel.INDICATIVE}
 
 
-def _without_verdict_notes(table: Table) -> Table:
+def _table_without_indicative_notes(table: Table) -> Table:
     """The table without the word for indicative in the notes of its cells."""
     return replace(
         table,
         rows=tuple(
-            tuple(replace(cell, note=_note_without_verdict(cell.note)) for cell in cells)
+            tuple(replace(cell, note=_note_without_indicative(cell.note)) for cell in cells)
             for cells in table.rows
         ),
     )
 
 
-def _note_without_verdict(note: str) -> str:
+def _note_without_indicative(note: str) -> str:
     lines = (
         " · ".join(part for part in line.split(" · ") if part not in _INDICATIVE_NOTES)
         for line in note.split("\n")
@@ -760,7 +760,7 @@ def _sufficient_load_text(figure: BestFigure) -> str:
     """The least load within the interval of the best, where that is less: `iodepth 8 suffices`."""
     texts = [
         text
-        for place in figure.sufficient_axis
+        for place in figure.least_sufficient_axis
         if (text := axis_values_text((place,))) not in figure.axis_text.split(", ")
     ]
     return f"{' '.join(texts)} suffices" if texts else ""

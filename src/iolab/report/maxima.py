@@ -86,13 +86,13 @@ def maxima_section(brief: Brief) -> ReportSection | None:
     table = maxima_table(owners, figures_with_hosts, anchors, brief.gains_by_pair)
     figures = charts_by_unit(
         figures_with_hosts,
-        lambda figure: figure.maximum.value.unit,
+        lambda figure: figure.best_value.value.unit,
         partial(_maxima_chart, brief),
     )
     groups = [ChartGroup("", figures, table, _maxima_note(table))]
-    alone = single_host_maxima(brief)
+    alone = single_host_best_values(brief)
     pairs = fleets_with_single_client(
-        owners, [figure.maximum for figure in figures_with_hosts], alone
+        owners, [figure.best_value for figure in figures_with_hosts], alone
     )
     clients = fleet_and_client_table(owners, figures_with_hosts, pairs, anchors)
     if clients is not None:
@@ -114,16 +114,16 @@ def _maxima_note(table: Table) -> str:
 def _maxima_chart(brief: Brief, figures_with_hosts: Sequence[BestFigureWithHosts]) -> Figure | None:
     """A row for each workload, of figures of one unit."""
     styles = brief.series_styles
-    groups = rows_by_key(figures_with_hosts, lambda figure: figure.maximum.workload).values()
-    better = figures_with_hosts[0].maximum.better
+    groups = rows_by_key(figures_with_hosts, lambda figure: figure.best_value.workload).values()
+    better = figures_with_hosts[0].best_value.better
     best = "Lowest" if better is BetterDirection.LOWER else "Best"
-    label = common_metric_label(figure.maximum.metric for figure in figures_with_hosts)
+    label = common_metric_label(figure.best_value.metric for figure in figures_with_hosts)
     return dot_chart(
         "Best figures",
         f"{best} {label or 'figures'}",
         [
             DotRow(
-                own[0].maximum.title,
+                own[0].best_value.title,
                 tuple(_best_figure_dot(figure, styles) for figure in own),
             )
             for own in groups
@@ -137,7 +137,7 @@ def _maxima_chart(brief: Brief, figures_with_hosts: Sequence[BestFigureWithHosts
 
 
 def _best_figure_dot(figure: BestFigureWithHosts, styles: SeriesStyles) -> Dot:
-    style, best = styles[figure.maximum.configuration], figure.maximum
+    style, best = styles[figure.best_value.configuration], figure.best_value
     at = axis_values_text(tuple((axis_name_text(name), value) for name, value in best.axis))
     place = f"at {at}" if best.axis else ""
     return Dot(style.label, style.token, best.value, best.level, place, style.title)
@@ -150,7 +150,7 @@ def _best_configurations_sentence(
     several = len(styles) > 1
     sentences = []
     for own in rows_by_key(
-        (figure.maximum for figure in figures_with_hosts),
+        (figure.best_value for figure in figures_with_hosts),
         lambda best: best.workload,
     ).values():
         pick = min if own[0].better is BetterDirection.LOWER else max
@@ -160,11 +160,11 @@ def _best_configurations_sentence(
         at = f" at {axis_values_text(best.axis)}" if best.axis else ""
         doubt = "" if best.has_valid_level else ", invalid"
         sentences.append(f"{best.title}: {metric_value_text(best.value)}{who}{at}{doubt}")
-    return f"{statements_text(sentences)} {_worst_verdict_sentence(figures_with_hosts)}"
+    return f"{first_statements_sentence(sentences)} {_worst_verdict_sentence(figures_with_hosts)}"
 
 
 def _worst_verdict_sentence(figures_with_hosts: Sequence[BestFigureWithHosts]) -> str:
-    levels = {figure.maximum.level for figure in figures_with_hosts}
+    levels = {figure.best_value.level for figure in figures_with_hosts}
     judged = [level for level in levels if level is not None]
     if not judged:
         return ""
@@ -196,7 +196,7 @@ def _client_and_fleet_chart(
         "One client and the fleet",
         "One client alone, and the mean of a host in the fleet",
         groups,
-        finding=statements_text(sentences),
+        finding=first_statements_sentence(sentences),
         table=table,
     )
 
@@ -209,16 +209,18 @@ class BestFigureWithHosts(Record):
     They are None where one host made the load, or none is known; `run_key` is that run's key.
     """
 
-    maximum: BestValue
+    best_value: BestValue
     run_key: RunKey | None = None
     slowest_host: float | None = None
     fastest_host: float | None = None
 
     def verdict_cell(self, anchors: RunAnchors) -> Cell:
         """The cell of its verdict, which leads to the run."""
-        if self.maximum.level is None:
+        if self.best_value.level is None:
             return Cell(PRINTED_VERDICT)
-        return verdict_cell(self.maximum.level, anchors.get(self.run_key) if self.run_key else None)
+        return verdict_cell(
+            self.best_value.level, anchors.get(self.run_key) if self.run_key else None
+        )
 
 
 def best_figures_with_hosts(brief: Brief) -> tuple[BestFigureWithHosts, ...]:
@@ -229,11 +231,11 @@ def best_figures_with_hosts(brief: Brief) -> tuple[BestFigureWithHosts, ...]:
     return _best_figures_of_headlines(brief.kinds.best_point_headlines(brief.study, brief.points))
 
 
-def single_host_maxima(brief: Brief) -> tuple[BestValue, ...]:
+def single_host_best_values(brief: Brief) -> tuple[BestValue, ...]:
     """The best of each workload with one host, where a study varies how many make its load."""
     alone = [point for point in brief.points if dict(point.key.axis).get(HOSTS_AXIS) == 1]
     return tuple(
-        figure.maximum
+        figure.best_value
         for figure in _best_figures_of_headlines(
             brief.kinds.single_figure_headlines(brief.study, alone)
         )
@@ -258,7 +260,7 @@ def _best_figure_of_headline(headline: BestPointHeadline) -> BestFigureWithHosts
     run = best.median_run
     values = host_metric_values(run, key).values() if len(run.hosts) > 1 else ()
     return BestFigureWithHosts(
-        maximum=BestValue(
+        best_value=BestValue(
             configuration=headline.configuration.id,
             workload=headline.workload.id,
             metric=key,
@@ -276,7 +278,7 @@ def _best_figure_of_headline(headline: BestPointHeadline) -> BestFigureWithHosts
     )
 
 
-def statements_text(statements: Sequence[str]) -> str:
+def first_statements_sentence(statements: Sequence[str]) -> str:
     """Statements as one sentence of a chart, the first of many."""
     hidden = len(statements) - STATEMENTS_SHOWN
     more = (f"{counted_noun(hidden, 'more workload')} in the table",) if hidden > 0 else ()
@@ -297,9 +299,9 @@ def maxima_table(
     several = len(titles) > 1
     base = configurations[0].id if configurations else ""
     bases = {
-        figure.maximum.workload: figure.maximum
+        figure.best_value.workload: figure.best_value
         for figure in figures_with_hosts
-        if figure.maximum.configuration == base
+        if figure.best_value.configuration == base
     }
     numbers = ("Best", "Interval", "Of points")
     heads = text_and_number_columns(
@@ -309,7 +311,7 @@ def maxima_table(
     )
     rows = []
     for figure in figures_with_hosts:
-        best = figure.maximum
+        best = figure.best_value
         texts = [
             best.title or best.workload,
             titles.get(best.configuration, best.configuration),
@@ -319,7 +321,11 @@ def maxima_table(
             f"{best.place_count}" if best.level is not None else DASH,
         ]
         texts += (
-            [factor_with_interval_text(_factor_over(best, bases.get(best.workload), gains))]
+            [
+                factor_with_interval_text(
+                    _gain_factor_over_base(best, bases.get(best.workload), gains)
+                )
+            ]
             if several
             else []
         )
@@ -327,7 +333,7 @@ def maxima_table(
     return table_without_empty_columns(Table("Best figures", heads, tuple(rows)))
 
 
-def _factor_over(
+def _gain_factor_over_base(
     best: BestValue, base: BestValue | None, gains: GainsByPair | None
 ) -> Metric | None:
     """A maximum's factor over another: at one place of the axes that of their repeats in pairs."""
@@ -359,7 +365,7 @@ def fleet_and_client_table(
     titles = configuration_titles_by_id(configurations)
     rows = []
     for figure in figures_with_hosts:
-        best = figure.maximum
+        best = figure.best_value
         pair = beside.get((best.configuration, best.workload))
         if not best.is_rate or best.host_count == 1 or not (best.host_count or pair):
             continue

@@ -598,7 +598,7 @@ def _session_parts(
             results=results,
             configuration_ids=ids,
             new_host_names=host_renames_by_session[index],
-            new_digests=_merged_digests(
+            new_digests=_new_digests_by_old_digest(
                 source.session.id, plan, results, ids, study_and_identical_workloads
             ),
             earlier_run_count=before,
@@ -607,7 +607,7 @@ def _session_parts(
         before += max(orders, default=0)
 
 
-def _merged_digests(
+def _new_digests_by_old_digest(
     session_id: str,
     plan: Plan,
     results: Iterable[RunResult],

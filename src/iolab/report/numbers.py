@@ -82,9 +82,9 @@ _AXIS_DISPLAY_NAMES: Final = {
 }
 
 
-def comparison_tie_text(comparison: Comparison, supported: ComparisonVerdict) -> str:
+def comparison_tie_text(comparison: Comparison, claimed_verdict: ComparisonVerdict) -> str:
     """Why a comparison does not support that verdict: by its interval; empty where it does."""
-    if comparison.verdict is supported:
+    if comparison.verdict is claimed_verdict:
         return ""
     return MAYBE_CHANCE if comparison.may_be_chance else NOT_DISTINGUISHABLE
 

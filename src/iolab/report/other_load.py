@@ -46,8 +46,8 @@ def is_explained_by_other_load(objection: Objection) -> bool:
 
     The evidence is what others did on the devices before the start, or had of the processors.
     """
-    runs = objection.every_run
-    if len(runs) < objection.run_count or objection.code not in _OTHER_LOAD_EVIDENCE:
+    runs = objection.runs_of_any_level
+    if len(runs) < objection.session_run_count or objection.code not in _OTHER_LOAD_EVIDENCE:
         return False
     evidence = _OTHER_LOAD_EVIDENCE[objection.code]
     return median(_other_load_share(run, evidence) for run in runs) >= DOMINANT_OTHER_SHARE
@@ -72,8 +72,8 @@ def other_load_sentence(
     served = {workload.id for workload in study.workloads if workload.job.is_answered_by_server}
     own = [result for result in done if result.workload not in served]
     parts = [
-        *_other_load_parts(own, _other_processor_share, "{} of the cores"),
-        *_other_load_parts(
+        *_other_load_share_texts(own, _other_processor_share, "{} of the cores"),
+        *_other_load_share_texts(
             done, _other_io_share, "I/O before the start {} of the load", min_share=0.0
         ),
     ]
@@ -90,7 +90,7 @@ def other_processor_load_text(results: Sequence[RunResult]) -> str:
     return f"other load on {_share_range_text(min(shares), max(shares))} of the cores"
 
 
-def _other_load_parts(
+def _other_load_share_texts(
     results: Sequence[RunResult],
     share_of_run: Callable[[RunResult], float],
     share_template: str,
@@ -136,9 +136,9 @@ def _other_processor_share(result: RunResult) -> float:
     return _other_load_share(result, _STARVED_EVIDENCE)
 
 
-def _other_load_share(result: RunResult, evidence: tuple[str, str]) -> float:
+def _other_load_share(result: RunResult, check_code_and_evidence_key: tuple[str, str]) -> float:
     """Others' part in one run; of processors it is evidence of the threads that waited for them."""
-    source, name = evidence
+    source, name = check_code_and_evidence_key
     values = (check.evidence.get(name) for check in result.verdict.checks if check.code == source)
     share = next(values, None)
     return float(share) if isinstance(share, int | float) else 0.0

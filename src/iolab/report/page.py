@@ -48,7 +48,7 @@ from iolab.report.provenance import (
 )
 from iolab.report.runs import RunSection, run_charts_note, run_sections
 from iolab.report.sections import all_workload_charts, report_sections
-from iolab.report.table import Table, table_without_constant_columns
+from iolab.report.table import Table, table_with_constants_in_title
 from iolab.text import counted_noun, list_text
 
 DRAWN_BESIDE_MAX: Final = 2
@@ -261,7 +261,7 @@ def distinct_figure_tables(figures: Sequence[Figure]) -> list[Table]:
     tables = list(dict.fromkeys(figure.table for figure in figures))
     heads = {table: {column.title for column in table.columns} for table in tables}
     whole = [table for table in tables if not any(heads[table] < heads[other] for other in tables)]
-    return [table_without_constant_columns(table) for table in whole]
+    return [table_with_constants_in_title(table) for table in whole]
 
 
 def page_figures(page: ReportPage) -> Iterator[Figure]:

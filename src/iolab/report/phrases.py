@@ -70,13 +70,13 @@ class Objection(Record, dict=True):
     level: VerdictLevel
     messages: tuple[str, ...]
     runs: tuple[RunResult, ...]
-    run_count: int
+    session_run_count: int
     configuration_titles: Mapping[str, str] = field(default_factory=dict)
     equivalent_codes: tuple[str, ...] = ()
     less_affected_runs: tuple[RunResult, ...] = ()
 
     @property
-    def every_run(self) -> tuple[RunResult, ...]:
+    def runs_of_any_level(self) -> tuple[RunResult, ...]:
         """The runs to which it objects at any level."""
         return (*self.runs, *self.less_affected_runs)
 
@@ -116,7 +116,7 @@ class Objection(Record, dict=True):
     @property
     def concerns_every_run(self) -> bool:
         """Whether every run of the session met it."""
-        return len(self.runs) == self.run_count
+        return len(self.runs) == self.session_run_count
 
 
 def _check_message(check: CheckResult) -> str:
@@ -167,7 +167,7 @@ def merge_objections(
             level=level,
             messages=tuple(dict.fromkeys(_check_message(check) for _, check in hits)),
             runs=tuple(result for result, _ in hits),
-            run_count=len(results),
+            session_run_count=len(results),
             configuration_titles=names,
             less_affected_runs=tuple(lesser.get(code, ())),
         )
@@ -184,7 +184,11 @@ def merge_objections(
     )
     same: dict[tuple[VerdictLevel, tuple[str, ...], tuple[tuple[str, int], ...]], Objection] = {}
     for objection in ordered:
-        key = (objection.level, objection.messages, tuple(run.key for run in objection.every_run))
+        key = (
+            objection.level,
+            objection.messages,
+            tuple(run.key for run in objection.runs_of_any_level),
+        )
         first = same.get(key)
         same[key] = (
             objection
@@ -217,11 +221,11 @@ def objection_runs_text(objection: Objection) -> str:
 def _affected_runs_text(objection: Objection) -> str:
     if objection.concerns_every_run:
         return (
-            f"all {counted_noun(objection.run_count, 'run')}"
-            if objection.run_count > 1
+            f"all {counted_noun(objection.session_run_count, 'run')}"
+            if objection.session_run_count > 1
             else "the only run"
         )
-    runs = f"{len(objection.runs)} of {counted_noun(objection.run_count, 'run')}"
+    runs = f"{len(objection.runs)} of {counted_noun(objection.session_run_count, 'run')}"
     points: dict[tuple[str, str], list[RunResult]] = {}
     others = [run for run in objection.runs if run not in objection.runs_of_message]
     for run in (*objection.runs_of_message, *others):
@@ -387,7 +391,7 @@ def _peak_point(search_peak: PeakSearchFinding, indexes: tuple[int, ...]) -> Poi
 
 def _max_load_sentence(load: MaxLoadFinding) -> str:
     highest = load.highest_load
-    limit = load_limit_text(load.search.workload)
+    limit = load_search_limit_text(load.search.workload)
     start = f"{_search_title(load.search)}: "
     if not highest.is_bounded:
         beyond = highest.load >= load.saturation / 2
@@ -409,7 +413,7 @@ def _max_load_sentence(load: MaxLoadFinding) -> str:
 
 
 def _listed_load_sentence(load: ListedLoadFinding) -> str:
-    limit = load_limit_text(load.search.workload)
+    limit = load_search_limit_text(load.search.workload)
     start = f"{_search_title(load.search)}: "
     if load.highest_load is None:
         text = f"{limit} is not kept even at {load.axis} {load.exceeding_load}"
@@ -423,7 +427,7 @@ def _listed_load_sentence(load: ListedLoadFinding) -> str:
     return f"{start}{text}, by {counted_noun(load.run_count, 'run')}{rest}."
 
 
-def load_limit_text(workload: Workload) -> str:
+def load_search_limit_text(workload: Workload) -> str:
     """What a search for the highest load keeps to: `read p99 <= 2 ms`."""
     limit = workload.search_goal.limit
     if limit is None:
@@ -512,7 +516,7 @@ def _listed_load_document(load: ListedLoadFinding) -> dict[str, Any]:
     return {
         **_search_document(load.search),
         "axis": load.axis,
-        "limit": load_limit_text(load.search.workload),
+        "limit": load_search_limit_text(load.search.workload),
         "highest": load.highest_load,
         "exceeding": load.exceeding_load,
         "settled": load.is_settled,

@@ -13,7 +13,7 @@ from iolab.report.charts.chart import (
     ReportSection,
     error_bar_notes,
     fill_page_width,
-    not_valid_notes,
+    not_valid_mark_notes,
 )
 from iolab.report.charts.palette import MUTED
 from iolab.report.charts.rows import (
@@ -106,7 +106,7 @@ def _rate_against_watts_chart(brief: Brief, workload: Workload) -> Figure | None
             for point in drawn
         ]
     )
-    notes = not_valid_notes({point.level for point in drawn})
+    notes = not_valid_mark_notes({point.level for point in drawn})
     notes += error_bar_notes(
         point.metrics[key] for point in drawn for key in (NODE_POWER_METRIC, rate_key)
     )

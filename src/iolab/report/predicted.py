@@ -18,7 +18,7 @@ from iolab.report.brief import Brief
 from iolab.report.charts.chart import ChartGroup, ReportSection, SeriesStyles
 from iolab.report.charts.rows import Dot, DotRow, charts_by_unit, dot_chart, rows_by_key
 from iolab.report.gather import StoredSessionReader, read_run_record
-from iolab.report.maxima import statements_text
+from iolab.report.maxima import first_statements_sentence
 from iolab.report.numbers import DASH, axis_name_text, axis_values_text, value_text
 from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns
 
@@ -68,7 +68,7 @@ def predictions_section(
         outcomes = asked_load.predict_curves_of_brief(brief, read_resources)
         if outcomes:
             title = f"{axis_name_text(asked_load.axis)} {asked_load.load}"
-            table = _prediction_basis_table(title, asked_load, outcomes, brief)
+            table = _prediction_evidence_table(title, asked_load, outcomes, brief)
             figures = _prediction_charts(title, outcomes, brief)
             groups.append(ChartGroup(title, figures, table))
     if not groups:
@@ -131,7 +131,7 @@ def prediction_caveat(outcome: CurvePrediction, load: int) -> str:
     return "; ".join(parts)
 
 
-def _prediction_basis_table(
+def _prediction_evidence_table(
     title: str,
     requested_load: RequestedLoad,
     outcomes: Sequence[CurvePrediction],
@@ -206,7 +206,7 @@ def _prediction_charts(
                 DotRow(name, tuple(_prediction_dot(outcome, styles) for outcome in rows))
                 for name, rows in groups.items()
             ],
-            finding=statements_text(
+            finding=first_statements_sentence(
                 [_prediction_sentence(outcome, brief) for outcome in outcomes_of_unit]
             ),
             table=_predicted_rates_table(title, outcomes_of_unit, brief),

@@ -32,7 +32,7 @@ from iolab.report.maxima import (
     BestFigureWithHosts,
     best_figures_with_hosts,
     configuration_titles_by_id,
-    statements_text,
+    first_statements_sentence,
 )
 from iolab.report.numbers import (
     DASH,
@@ -78,7 +78,7 @@ def figures_per_size_and_cost_section(brief: Brief) -> ReportSection | None:
         return None
     kept = {owner.id for owner in owners}
     every = best_figures_with_hosts(brief)
-    figures_with_hosts = [figure for figure in every if figure.maximum.configuration in kept]
+    figures_with_hosts = [figure for figure in every if figure.best_value.configuration in kept]
     left_out = [
         configuration.title
         for configuration in brief.study.configurations
@@ -146,10 +146,10 @@ def _cost_charts(
     capacity = capacities.get("usable_tb") or capacities.get("raw_tb") or []
     rates = [
         quotient
-        for quotient in rate_quotients(priced, [figure.maximum for figure in figures_with_hosts])
+        for quotient in rate_quotients(priced, [figure.best_value for figure in figures_with_hosts])
         if quotient.divisor.divisor_kind is DivisorKind.COST and quotient.dividend.has_valid_level
     ]
-    verdicts = {figure.maximum: figure.verdict_cell(anchors) for figure in figures_with_hosts}
+    verdicts = {figure.best_value: figure.verdict_cell(anchors) for figure in figures_with_hosts}
     titles = {name: style.title for name, style in styles.items()}
     for own in rows_by_key(rates, lambda quotient: quotient.value.unit).values():
         alike = [quotient for quotient in own if quotient.ranking_group == own[0].ranking_group]
@@ -195,10 +195,10 @@ def _quotient_chart_groups(
     Of money the brief has charts of cost.
     """
     every = [
-        *rate_quotients(configurations, [figure.maximum for figure in figures_with_hosts]),
+        *rate_quotients(configurations, [figure.best_value for figure in figures_with_hosts]),
         *capacity_quotients(configurations),
     ]
-    verdicts = {figure.maximum: figure.verdict_cell(anchors) for figure in figures_with_hosts}
+    verdicts = {figure.best_value: figure.verdict_cell(anchors) for figure in figures_with_hosts}
     order = sorted(every, key=_divisor_sort_key)
     measured = {quotient.divisor.divisor_kind for quotient in every if quotient.dividend.workload}
     shown = next((size for size in _DIVISORS_BY_PRIORITY if size in measured), None)
@@ -269,7 +269,7 @@ def _largest_quotients_sentence(groups: Sequence[Sequence[Quotient]], styles: Se
         if who and any(_intervals_overlap(best, other) for other in sound if other is not best):
             doubt = ", with low confidence"
         sentences.append(f"{_quotient_title(best)}: {who}{quotient_value_text(best.value)}{doubt}")
-    return statements_text(sentences)
+    return first_statements_sentence(sentences)
 
 
 def _intervals_overlap(best: Quotient, other: Quotient) -> bool:
@@ -284,7 +284,7 @@ def best_figure_quotients_table(
     anchors: RunAnchors,
 ) -> Table | None:
     """Every best rate over every size and cost that its configuration tells; None for none."""
-    every = rate_quotients(configurations, [figure.maximum for figure in figures_with_hosts])
+    every = rate_quotients(configurations, [figure.best_value for figure in figures_with_hosts])
     pers = list(
         dict.fromkeys(
             quotient.divisor.unit_text for quotient in sorted(every, key=_divisor_sort_key)
@@ -300,15 +300,15 @@ def best_figure_quotients_table(
     rows = [
         (
             *row_of_cells(
-                figure.maximum.title or figure.maximum.workload,
-                titles.get(figure.maximum.configuration, figure.maximum.configuration),
-                metric_value_text(figure.maximum.value),
-                *(quotient_value_text(values.get((figure.maximum, per))) for per in pers),
+                figure.best_value.title or figure.best_value.workload,
+                titles.get(figure.best_value.configuration, figure.best_value.configuration),
+                metric_value_text(figure.best_value.value),
+                *(quotient_value_text(values.get((figure.best_value, per))) for per in pers),
             ),
             figure.verdict_cell(anchors),
         )
         for figure in figures_with_hosts
-        if figure.maximum.is_rate
+        if figure.best_value.is_rate
     ]
     return Table("Best figures over size and cost", heads, tuple(rows))
 

@@ -131,7 +131,7 @@ def io_metric_keys_and_headings(metrics: Sequence[Mapping[str, Metric]]) -> list
     return shown + column_metric_keys_and_labels(metrics)
 
 
-def host_shares_table(result: RunResult, metric_headings: Sequence[tuple[str, str]]) -> Table:
+def host_metrics_table(result: RunResult, metric_headings: Sequence[tuple[str, str]]) -> Table:
     """Each host's share of a run, in the order of its hosts.
 
     `metric_headings` as in `runs_table`.
@@ -207,11 +207,11 @@ def run_storage_location_text(brief: Brief, result: RunResult) -> str:
     return f"Session {next(ids, brief.session.id)}, {trace.run_folder}"
 
 
-def slowest_and_fastest_shares_table(
+def slowest_and_fastest_hosts_table(
     load_report: LoadReport, result: RunResult, workload: Workload
 ) -> Table:
     """Each host's share of a run; of a large fleet the slowest and the fastest."""
-    table = host_shares_table(
+    table = host_metrics_table(
         result, load_report.metric_keys_and_headings([host.metrics for host in result.hosts])
     )
     return table_without_middle_hosts(
@@ -282,7 +282,10 @@ def evenness_tables(load_report: LoadReport, result: RunResult) -> tuple[Table, 
     tables = () if result.spread is None else (evenness_table(result.spread),)
     if not result.operation_spreads:
         return tables
-    return (*tables, phase_evenness_table(result.operation_spreads, load_report.evenness_row_names))
+    return (
+        *tables,
+        phase_evenness_table(result.operation_spreads, load_report.phase_names_by_spread_key),
+    )
 
 
 class _EvennessTexts(NamedTuple):
@@ -404,7 +407,7 @@ def _run_section(brief: Brief, result: RunResult) -> RunSection:
     figures: list[Figure] = []
     if chart_data is not None and chart_data.timeline is not None:
         name = result_run_name_text(result)
-        figures.append(timeline_chart(name, chart_data.timeline, token, kind.item_name))
+        figures.append(timeline_chart(name, chart_data.timeline, token, kind.operation_noun))
         if chart_data.heat_map is not None:
             figures.append(heat_map_chart(name, chart_data.heat_map, token))
         curves = kind.latency_distribution_chart(name, chart_data, token)
@@ -412,7 +415,7 @@ def _run_section(brief: Brief, result: RunResult) -> RunSection:
         if kind.is_single_rate:
             key = kind.host_ranking_metric_key(result, workload)
             strip = host_rates_chart(
-                name, result, key, token, slowest_and_fastest_shares_table(kind, result, workload)
+                name, result, key, token, slowest_and_fastest_hosts_table(kind, result, workload)
             )
             figures += [strip] if strip else []
     checks = counted_noun(len(result.verdict.checks), "check")
@@ -424,12 +427,12 @@ def _run_section(brief: Brief, result: RunResult) -> RunSection:
         storage_text=run_storage_location_text(brief, result),
         summary_text=f"{kind.run_summary_text(result, workload)}, {checks}, {objections}",
         figures=tuple(figures),
-        hosts_table=slowest_and_fastest_shares_table(kind, result, workload)
+        hosts_table=slowest_and_fastest_hosts_table(kind, result, workload)
         if len(result.hosts) > 1
         else None,
         fleet_tables=(
             *hosts.run_node_tables(result),
-            *_fleet_tables(kind, result, chart_data),
+            *_evenness_and_byte_balance_tables(kind, result, chart_data),
             *kind.run_detail_tables(result),
         ),
         folded_tables=(
@@ -441,7 +444,7 @@ def _run_section(brief: Brief, result: RunResult) -> RunSection:
     )
 
 
-def _fleet_tables(
+def _evenness_and_byte_balance_tables(
     load_report: LoadReport, result: RunResult, chart_data: RunChartData | None
 ) -> tuple[Table, ...]:
     """How alike and how much together the hosts ran; the balance of bytes."""

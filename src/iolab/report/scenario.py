@@ -115,9 +115,9 @@ def phases_table(scenarios: Sequence[ScenarioFigures], metrics: Mapping[str, Met
 
 
 def _mark_optional_columns(
-    columns: tuple[Column, ...], titles: frozenset[str]
+    columns: tuple[Column, ...], optional_titles: frozenset[str]
 ) -> tuple[Column, ...]:
-    return tuple(replace(column, is_optional=column.title in titles) for column in columns)
+    return tuple(replace(column, is_optional=column.title in optional_titles) for column in columns)
 
 
 def neighbours_table(

@@ -94,7 +94,7 @@ def all_workload_charts(brief: Brief) -> tuple[ChartGroup, ...]:
         for of_kind in by_kind
         for group in of_kind.get(workload.id, ())
     )
-    groups = _few_points_as_table(tuple(charts))
+    groups = _groups_with_few_points_as_table(tuple(charts))
     groups = (*groups, *brief.kinds.booted_hosts.node_timeline_charts(brief))
     wide = iter(fill_page_width([figure for group in groups for figure in group.figures]))
     return tuple(
@@ -102,7 +102,7 @@ def all_workload_charts(brief: Brief) -> tuple[ChartGroup, ...]:
     )
 
 
-def _few_points_as_table(groups: tuple[ChartGroup, ...]) -> tuple[ChartGroup, ...]:
+def _groups_with_few_points_as_table(groups: tuple[ChartGroup, ...]) -> tuple[ChartGroup, ...]:
     """The groups, where each chart would have two points of one line alone: a table of them all.
 
     The charts go to the appendix.
@@ -123,34 +123,36 @@ def _few_points_as_table(groups: tuple[ChartGroup, ...]) -> tuple[ChartGroup, ..
 
 def stability_section(brief: Brief) -> ReportSection | None:
     """Rounds until the steady state, and the sentinel's runs; None where neither was run."""
-    groups = (*_round_chart_groups(brief), *_sentinel_chart_groups(brief))
+    groups = (*_preconditioning_chart_groups(brief), *_sentinel_chart_groups(brief))
     return ReportSection("ground", "Stability", _STABILITY_INTRODUCTION, groups) if groups else None
 
 
-def _round_chart_groups(brief: Brief) -> Iterator[ChartGroup]:
+def _preconditioning_chart_groups(brief: Brief) -> Iterator[ChartGroup]:
     styles = brief.series_styles
     drawn = [series for series in brief.preconditioning_rounds if series.configuration in styles]
     if not drawn:
         return
     figures = tuple(
         steady_state_rounds_chart(
-            _rounds_title(brief.study, series), series, styles[series.configuration].token
+            _preconditioning_title(brief.study, series), series, styles[series.configuration].token
         )
         for series in drawn[:ROUND_CHARTS_MAX]
     )
     hidden = len(drawn) - len(figures)
     note = f"{counted_noun(hidden, 'series', 'series')} without a chart." if hidden > 0 else ""
-    yield ChartGroup("Rounds", figures, _rounds_table(drawn, styles), note)
+    yield ChartGroup("Rounds", figures, _preconditioning_rounds_table(drawn, styles), note)
 
 
-def _rounds_title(study: Study, series: PreconditioningRounds) -> str:
+def _preconditioning_title(study: Study, series: PreconditioningRounds) -> str:
     """What the rounds were of."""
     if len(study.configurations) == 1:
         return series.label
     return f"{series.label}, {study.configuration(series.configuration).title}"
 
 
-def _rounds_table(all_series: Sequence[PreconditioningRounds], styles: SeriesStyles) -> Table:
+def _preconditioning_rounds_table(
+    all_series: Sequence[PreconditioningRounds], styles: SeriesStyles
+) -> Table:
     heads = text_and_number_columns(
         ("Workload", "Configuration"),
         ("Rounds", "Average", "Excursion (20 % may)", "Slope (10 % may)"),

@@ -19,7 +19,7 @@ from iolab.core.study import AnswerKind, Study
 from iolab.record import Record
 from iolab.report.best import BestFigure, RunCounts, count_runs_by_verdict_and_status
 from iolab.report.choice import MEASURE_AGAIN, choice_sentence
-from iolab.report.hardware import virtual_disk_demonstration_prefix
+from iolab.report.hardware import demonstration_answer_prefix
 from iolab.report.matrix import (
     WorkloadRow,
     best_figures_by_operation,
@@ -88,7 +88,7 @@ def session_answer(
     objections = merge_objections(results)
     own = kinds.extra_answer_text(study, points)
     names = configuration_names_for_screen(study)
-    demonstration = virtual_disk_demonstration_prefix(study, facts)
+    demonstration = demonstration_answer_prefix(study, facts)
     sentence = answer_sentence(
         study,
         figures,
@@ -264,7 +264,11 @@ def confidence_line(best_figures: Sequence[BestFigure], caveats: Sequence[Object
 def _check_codes_suffix(best_figures: Sequence[BestFigure], caveats: Sequence[Objection]) -> str:
     """The checks behind figures of one level: those of the caveats, or the most frequent first."""
     keys = {figure.run_key for figure in best_figures if figure.level is not VerdictLevel.VALID}
-    codes = [caveat.code for caveat in caveats if any(run.key in keys for run in caveat.every_run)]
+    codes = [
+        caveat.code
+        for caveat in caveats
+        if any(run.key in keys for run in caveat.runs_of_any_level)
+    ]
     codes = codes or [
         code
         for code, _ in Counter(

@@ -70,7 +70,7 @@ class SingleFigureReport(LoadReport):
         """The rate that its workload is run for."""
         return workload.rate_metric
 
-    def latency_curves(self, record: RunRecord, name: str) -> LatencyCurves:
+    def latency_curves(self, record: RunRecord, curve_name: str) -> LatencyCurves:
         """Reads and writes apart."""
         from iolab.analysis.scenario import baseline_window
         from iolab.analysis.steady import rule_measured_window
@@ -83,7 +83,7 @@ class SingleFigureReport(LoadReport):
         every = [int(direction) for direction in DIRECTIONS]
         busy = [way for way in every if load.bins[:, way].sum()]
         return LatencyCurves(
-            all_operations=latency_curve(name, load.histogram(hosts, every)),
+            all_operations=latency_curve(curve_name, load.histogram(hosts, every)),
             per_operation=tuple(
                 latency_curve(Direction(way).key, load.histogram(hosts, [way])) for way in busy
             ),
@@ -165,12 +165,12 @@ class SingleFigureReport(LoadReport):
         results: Sequence[RunResult],  # noqa: ARG002
         points: Sequence[PointSummary],
         *,
-        repeats: bool,
+        with_run_rows: bool,
     ) -> Screen:
         """A line a point."""
         from iolab.report.terminal import points_terminal_table  # and rich, which pages do without
 
-        yield points_terminal_table(study, points, repeats=repeats)
+        yield points_terminal_table(study, points, with_run_rows=with_run_rows)
 
     def markdown_tables(self, study: Study, results: Sequence[RunResult]) -> str:
         """The points where they have repeats, then the runs."""

@@ -106,17 +106,17 @@ def _ratio_metric(cell: ComparedMetric) -> Metric:
 
 
 def _price_comparison_texts(
-    fleet: PodFleet, first: ComparedMetric, fast: str, slow: str
+    fleet: PodFleet, rate_cell: ComparedMetric, fast_title: str, slow_title: str
 ) -> Iterator[str]:
     """Prices, and what the same money buys of the rate."""
     prices = {price.storage_class: price for price in fleet.prices}
-    high, low = prices.get(fast), prices.get(slow)
+    high, low = prices.get(fast_title), prices.get(slow_title)
     if high is None or low is None:
         return
     text = f"a GiB and month costs {high.amount_text} and {low.amount_text}"
     if high.currency == low.currency and high.amount > 0 and low.amount > 0:
-        ratio = first.comparison.ratio * low.amount / high.amount
-        text += f": for the same money {fast} gives {ratio:.3g} times as much"
+        ratio = rate_cell.comparison.ratio * low.amount / high.amount
+        text += f": for the same money {fast_title} gives {ratio:.3g} times as much"
     yield text
 
 

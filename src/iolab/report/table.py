@@ -172,7 +172,7 @@ def table_without_empty_columns(table: Table) -> Table:
     return select_columns(table, kept)
 
 
-def table_without_constant_columns(table: Table) -> Table:
+def table_with_constants_in_title(table: Table) -> Table:
     """The table without columns in which nothing stands, or the same in all of several rows.
 
     What all rows have in common stands behind the title. The first column stays, and so does a

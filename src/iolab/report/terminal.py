@@ -382,7 +382,7 @@ class PointRow(Record):
     verdict: Text
     is_single_run: bool = False
 
-    def half_width_or_runs_text(self, metric_key: str) -> str:
+    def half_width_or_run_count_text(self, metric_key: str) -> str:
         """How far a point's interval reaches, as `±1.2 %`, else how many runs there are."""
         metric = self.metrics.get(metric_key)
         if metric is None or metric.n is None or self.is_single_run:
@@ -391,15 +391,15 @@ class PointRow(Record):
         return f"n={metric.n}" if half is None else f"±{percent_text(half)}"
 
 
-def point_rows(point: PointSummary, *, repeats: bool) -> Iterator[PointRow]:
-    """The point; with `repeats` each of its runs too, where there are several."""
+def point_rows(point: PointSummary, *, with_run_rows: bool) -> Iterator[PointRow]:
+    """The point; with `with_run_rows` each of its runs too, where there are several."""
     runs = point.runs
     single = runs[0].repeat if len(runs) == 1 else 1
     text = styled_verdict(point.level)
     if len(runs) == 1:
         text = _verdict_with_steadiness(text, runs[0])
     yield PointRow(f" #{single}" if single > 1 else "", "", point.metrics, text)
-    if len(runs) == 1 or not repeats:
+    if len(runs) == 1 or not with_run_rows:
         return
     for run in runs:
         # Where none counts, all of them make the point.
@@ -428,7 +428,7 @@ def _verdict_with_steadiness(text: Text, result: RunResult) -> Text:
 
 
 def points_terminal_table(
-    study: Study, points: Sequence[PointSummary], *, repeats: bool
+    study: Study, points: Sequence[PointSummary], *, with_run_rows: bool
 ) -> GroupedTable:
     """A row a point, under a line for workload and configuration where it has several.
 
@@ -455,8 +455,8 @@ def points_terminal_table(
         rows = []
         for point in sorted(group, key=point_sort_key):
             place = name if plain_ones else f"  {axis_values_text(point.key.axis)}"
-            for row in point_rows(point, repeats=repeats):
-                spread = [row.half_width_or_runs_text(keys[workload])] if repeated else []
+            for row in point_rows(point, with_run_rows=with_run_rows):
+                spread = [row.half_width_or_run_count_text(keys[workload])] if repeated else []
                 first = literal_text(f"{place}{row.run_suffix}", row.style)
                 main = "" if row.style else keys[workload]
                 figures = _rate_and_latency_cells(row.metrics, "", spread, main)

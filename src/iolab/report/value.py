@@ -160,10 +160,10 @@ def energy_cost_row(
 
 
 def value_for_money_row(
-    configurations: Sequence[Configuration], value: ValueForMoney
+    configurations: Sequence[Configuration], value_for_money: ValueForMoney
 ) -> CostCapacityRow | None:
     """Best rates for money of all workloads together, as times the best."""
-    scores = value.scores
+    scores = value_for_money.scores
     if not scores:
         return None
     top = max(scores.values(), key=lambda score: score.value)
@@ -180,17 +180,17 @@ def value_for_money_row(
     )
     title = f"Performance per {MONEY:g} {currency}"
     are_near = any(top.low <= other.high for other in others)
-    scope = f"over {counted_noun(value.workload_count, 'workload')}"
-    if len(value.performance_kinds) > 1:
-        scope += f", {kind_weights_text(value.performance_kinds)}"
+    scope = f"over {counted_noun(value_for_money.workload_count, 'workload')}"
+    if len(value_for_money.performance_kinds) > 1:
+        scope += f", {kind_weights_text(value_for_money.performance_kinds)}"
     return CostCapacityRow(
         title,
         figures,
         BetterDirection.HIGHER,
-        are_near or value.depends_on_weighing,
+        are_near or value_for_money.depends_on_weighing,
         scope,
         is_value_for_money=True,
-        depends_on_weighing=value.depends_on_weighing,
+        depends_on_weighing=value_for_money.depends_on_weighing,
     )
 
 

@@ -33,7 +33,7 @@ from iolab.report.charts.series import LatencyCurve
 from iolab.report.charts.svg import draw_inline_svg
 from iolab.report.page import build_report_page
 from iolab.report.results import columns_csv, result_columns
-from iolab.report.runs import slowest_and_fastest_shares_table
+from iolab.report.runs import slowest_and_fastest_hosts_table
 from tests.facts import tells
 from tests.loads.metadata.metadata_session import JOB, MetadataSource, kpi_with_metadata
 from tests.report import shared
@@ -274,7 +274,7 @@ def test_hosts_of_a_phase_are_counted_alike(source: MetadataSource) -> None:
 
 
 def test_each_host_has_its_share(source: MetadataSource) -> None:
-    table = slowest_and_fastest_shares_table(
+    table = slowest_and_fastest_hosts_table(
         KIND.make_report(report_kinds().booted_hosts),
         of_metadata(source)[0],
         source.study.workloads[0],

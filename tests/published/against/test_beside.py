@@ -10,7 +10,7 @@ from iolab.core.configuration import Capacity
 from iolab.core.metric import Metric, VerdictLevel
 from iolab.core.study import Study
 from iolab.published.audit.document import FigureRange, exact_range
-from iolab.published.recomputed import FigureBasis, MatchedFigure, matched_figures
+from iolab.published.recomputed import FigureDivisorKind, MatchedFigure, matched_figures
 from iolab.published.sets import PublishedFigure, PublishedSystem
 from tests.report.studies import sweep
 
@@ -47,7 +47,7 @@ def test_the_best_of_all_depths_stands_beside_a_figure_without_a_place() -> None
     best = max(reads(), key=lambda one: one.metrics["iops"].value or 0)
     found = pair(printed(exact_range(1e6)))
     assert found.axis == best.key.axis
-    whole = found.ratio_by_basis[FigureBasis.WHOLE]
+    whole = found.ratio_by_divisor[FigureDivisorKind.WHOLE]
     assert whole.measured.value == best.metrics["iops"].value
     assert whole.ratio.value == pytest.approx((best.metrics["iops"].value or 0) / 1e6)
 
@@ -56,7 +56,7 @@ def test_the_lowest_latency_and_no_share_of_it() -> None:
     best = min(reads(), key=lambda one: one.metrics["lat_ns_mean"].value or 0)
     found = pair(printed(exact_range(1e5), "lat_ns_mean", "ns", client_count=12, node_count=6))
     assert found.axis == best.key.axis
-    assert set(found.ratio_by_basis) == {FigureBasis.WHOLE}
+    assert set(found.ratio_by_divisor) == {FigureDivisorKind.WHOLE}
 
 
 def test_a_place_that_both_have_is_compared_there() -> None:
@@ -89,17 +89,17 @@ def test_each_basis_that_both_sides_know() -> None:
         usable_tb=exact_range(40.0),
     )
     found = pair(figure, study)
-    here = found.ratio_by_basis[FigureBasis.WHOLE].measured.value or 0.0
-    assert set(found.ratio_by_basis) == {
-        FigureBasis.WHOLE,
-        FigureBasis.HOST,
-        FigureBasis.NODE,
-        FigureBasis.RAW_TB,
+    here = found.ratio_by_divisor[FigureDivisorKind.WHOLE].measured.value or 0.0
+    assert set(found.ratio_by_divisor) == {
+        FigureDivisorKind.WHOLE,
+        FigureDivisorKind.HOST,
+        FigureDivisorKind.NODE,
+        FigureDivisorKind.RAW_TB,
     }
-    ratios = {basis: share.ratio.value for basis, share in found.ratio_by_basis.items()}
-    assert ratios[FigureBasis.HOST] == pytest.approx((here / CLIENTS) / (1.2e6 / 12))
-    assert ratios[FigureBasis.NODE] == pytest.approx((here / 3) / (1.2e6 / 6))
-    assert ratios[FigureBasis.RAW_TB] == pytest.approx((here / 30) / (1.2e6 / 60))
+    ratios = {basis: share.ratio.value for basis, share in found.ratio_by_divisor.items()}
+    assert ratios[FigureDivisorKind.HOST] == pytest.approx((here / CLIENTS) / (1.2e6 / 12))
+    assert ratios[FigureDivisorKind.NODE] == pytest.approx((here / 3) / (1.2e6 / 6))
+    assert ratios[FigureDivisorKind.RAW_TB] == pytest.approx((here / 30) / (1.2e6 / 60))
 
 
 def test_the_interval_holds_chance_here_and_rounding_there() -> None:
@@ -107,13 +107,15 @@ def test_the_interval_holds_chance_here_and_rounding_there() -> None:
     points = [replace(reads()[0], metrics={"iops": told})]
     ratio = (
         pair(printed(FigureRange(45.0, 55.0)), points=points)
-        .ratio_by_basis[FigureBasis.WHOLE]
+        .ratio_by_divisor[FigureDivisorKind.WHOLE]
         .ratio
     )
     assert [ratio.value, ratio.low, ratio.high] == pytest.approx([2.0, 90 / 55, 110 / 45])
     alone = [replace(reads()[0], metrics={"iops": Metric(100.0, "1/s", n=1)})]
     ratio = (
-        pair(printed(FigureRange(45.0, 55.0)), points=alone).ratio_by_basis[FigureBasis.WHOLE].ratio
+        pair(printed(FigureRange(45.0, 55.0)), points=alone)
+        .ratio_by_divisor[FigureDivisorKind.WHOLE]
+        .ratio
     )
     assert (ratio.low, ratio.high) == (None, None)
 

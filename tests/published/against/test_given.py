@@ -17,8 +17,8 @@ from iolab.published.audit.document import PublishedSet, parse_published_set
 from iolab.published.recomputed import (
     CLIENTS_MAX,
     PrintedClaim,
+    printed_best_values,
     published_configurations,
-    published_maxima,
     recomputed_figures,
 )
 
@@ -42,7 +42,7 @@ def best(name: str, configuration: str, workload: str) -> BestValue:
     """The one maximum of a workload in a configuration."""
     (found,) = (
         one
-        for one in published_maxima(published(name))
+        for one in printed_best_values(published(name))
         if (one.configuration, one.workload) == (configuration, workload)
     )
     return found
@@ -138,7 +138,7 @@ def test_factors_and_shares_are_those_of_the_printed_maxima() -> None:
     assert share is not None
     assert share.value == pytest.approx(227e9 / 12)
     fleet = published("vm-fleet")
-    found = rate_quotients(published_configurations(fleet), published_maxima(fleet))
+    found = rate_quotients(published_configurations(fleet), printed_best_values(fleet))
     node = [one.value.value for one in found if one.divisor.unit_text == "node"]
     assert node == pytest.approx([1.9e6 / 4, 531e3 / 4, 1.5e6 / 4, 1.1e6 / 4])
 
@@ -152,7 +152,7 @@ def test_the_mean_of_each_host_of_the_sample_is_its_total_over_sixteen() -> None
 
 def test_clusters_stand_beside_the_single_client_of_the_same_system() -> None:
     kpi = published("cluster-kpi")
-    found = fleets_with_single_client(published_configurations(kpi), published_maxima(kpi))
+    found = fleets_with_single_client(published_configurations(kpi), printed_best_values(kpi))
     told = {(one.fleet.configuration, one.fleet.workload): one.speedup.value for one in found}
     assert {name for name, _ in told} == {"aws-cluster", "supermicro-cluster"}
     assert len(told) == 8

@@ -107,7 +107,7 @@ class CheckpointReport(SingleFigureReport):
         results: Sequence[RunResult],
         points: Sequence[PointSummary],  # noqa: ARG002 - each checkpoint has a line
         *,
-        repeats: bool,  # noqa: ARG002 - as above
+        with_run_rows: bool,  # noqa: ARG002 - as above
     ) -> Screen:
         """A line a checkpoint."""
         from iolab.report.terminal import grouped_report_table  # and rich, which pages do without

@@ -98,7 +98,7 @@ class KeyValueReport(LoadReport):
     """Operations on a key-value store, by any engine."""
 
     operation_enums: ClassVar[Sequence[type[NamedOperation]]] = (KeyOperation,)
-    item_name: ClassVar[str] = "operation"
+    operation_noun: ClassVar[str] = "operation"
 
     def has_measurements(self, result: RunResult) -> bool:
         """Whether it has a rate."""
@@ -134,7 +134,7 @@ class KeyValueReport(LoadReport):
         """The rate of all operations."""
         return WHOLE_OPERATIONS_RATE_KEY
 
-    def latency_curves(self, record: RunRecord, name: str) -> LatencyCurves:
+    def latency_curves(self, record: RunRecord, curve_name: str) -> LatencyCurves:
         """Each operation: of its latencies in the window, else of the engine's own bins."""
         load = sum_key_value_operations(record, rule_measured_window(record))
         hosts = list(range(len(record.hosts)))
@@ -149,7 +149,7 @@ class KeyValueReport(LoadReport):
             elif binned is not None:
                 curves.append(curve_from_engine_bins(binned))
         return LatencyCurves(
-            LatencyCurve(name, 0, (), ()), tuple(curves), load.measured_part.common_window
+            LatencyCurve(curve_name, 0, (), ()), tuple(curves), load.measured_part.common_window
         )
 
     def timeline_panels(self, record: RunRecord, grid: TimeGrid) -> list[Panel]:
@@ -273,12 +273,12 @@ class KeyValueReport(LoadReport):
         results: Sequence[RunResult],  # noqa: ARG002
         points: Sequence[PointSummary],
         *,
-        repeats: bool,
+        with_run_rows: bool,
     ) -> Screen:
         """A line a point, and the largest gains."""
         ordered = sorted(points, key=point_sort_key)
         yield from key_value_renderables(
-            study, ordered, lambda point: point_rows(point, repeats=repeats)
+            study, ordered, lambda point: point_rows(point, with_run_rows=with_run_rows)
         )
 
     def markdown_tables(self, study: Study, results: Sequence[RunResult]) -> str:

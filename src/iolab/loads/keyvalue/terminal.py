@@ -199,7 +199,7 @@ def _point_cells(
             metric_value_text(row.metrics.get(WHOLE_OPERATIONS_RATE_KEY), bare_rate=True),
             style="" if row.is_single_run else "bold",
         ),
-        *([row.half_width_or_runs_text(WHOLE_OPERATIONS_RATE_KEY)] if repeated else []),
+        *([row.half_width_or_run_count_text(WHOLE_OPERATIONS_RATE_KEY)] if repeated else []),
         *(metric_value_text(row.metrics.get(column.key), bare_rate=True) for column in columns),
         row.verdict,
     ]

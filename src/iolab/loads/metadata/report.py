@@ -48,7 +48,7 @@ class MetadataReport(LoadReport):
     operation_enums: ClassVar[Sequence[type[NamedOperation]]] = (MetadataOperation,)
     is_single_rate: ClassVar[bool] = False
     uses_laid_out_files: ClassVar[bool] = True
-    evenness_row_names: ClassVar[Mapping[str, str]] = {
+    phase_names_by_spread_key: ClassVar[Mapping[str, str]] = {
         operation.key: name for operation, name in OPERATION_NAMES.items()
     }
 
@@ -74,11 +74,11 @@ class MetadataReport(LoadReport):
         """The rate at which hosts make files."""
         return host_rate_keys(result)[0]
 
-    def latency_curves(self, record: RunRecord, name: str) -> LatencyCurves:
+    def latency_curves(self, record: RunRecord, curve_name: str) -> LatencyCurves:
         """Each operation on files."""
         from iolab.loads.metadata.charts import run_latency_curves
 
-        return run_latency_curves(record, name)
+        return run_latency_curves(record, curve_name)
 
     def timeline_panels(self, record: RunRecord, grid: TimeGrid) -> list[Panel]:
         """Rate and p99 of each operation on files, all hosts together, while its phase ran."""
@@ -133,7 +133,7 @@ class MetadataReport(LoadReport):
         results: Sequence[RunResult],
         points: Sequence[PointSummary],  # noqa: ARG002
         *,
-        repeats: bool,  # noqa: ARG002
+        with_run_rows: bool,  # noqa: ARG002
     ) -> Screen:
         """A line for each operation of a point, over its iterations."""
         yield from operation_renderables(study, results)

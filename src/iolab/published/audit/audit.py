@@ -41,15 +41,15 @@ RULES: Final[Mapping[str, _SetRule]] = {
     "shares": figures.audit_per_unit_totals,
     "spread": figures.audit_standard_deviations,
     "littles-law": rates.audit_littles_law,
-    "mix": rates.audit_mixes,
+    "mix": rates.audit_mixed_rates,
     "scaling": rates.audit_client_scaling,
     "part-of": figures.audit_part_percents,
     "percentages": figures.audit_percent_bounds,
     "declared": declared.audit_declared_relations,
     "order": figures.audit_statistics_order,
     "restated": figures.audit_restated_figures,
-    "repeated": figures.audit_repeated_figures,
-    "stands-out": figures.audit_outliers,
+    "repeated": figures.audit_identical_figures,
+    "stands-out": figures.audit_outlier_latencies,
 }
 """What each relation finds in a set by its code, in the order in which they are told."""
 
@@ -156,7 +156,7 @@ def _value_within_interval_outcomes(result: RunResult, point: Point) -> Iterator
         yield AuditOutcome("intervals", _result_name(result), Agreement.AGREES, message)
 
 
-def _verdict_outcomes(result: RunResult, point: Point) -> Iterator[AuditOutcome]:
+def _worst_check_verdict_outcomes(result: RunResult, point: Point) -> Iterator[AuditOutcome]:
     """The verdict is that of the worst check."""
     del point
     levels = [check.level for check in result.verdict.checks if check.level is not None]
@@ -173,7 +173,7 @@ _RULES: Final[tuple[Callable[[RunResult, Point], Iterator[AuditOutcome]], ...]] 
     _littles_law_outcomes,
     _latency_order_outcomes,
     _value_within_interval_outcomes,
-    _verdict_outcomes,
+    _worst_check_verdict_outcomes,
 )
 
 

@@ -300,7 +300,7 @@ def _require_within_limits(value: object, path: Path) -> None:
     elif (
         isinstance(value, int | Decimal)
         and not isinstance(value, bool)
-        and not _is_within_power_limit(value)
+        and not _is_within_exponent_limit(value)
     ):
         raise ValueError(f"{place!r} is no figure between 1e-{POWER_MAX} and 1e{POWER_MAX}")
 
@@ -321,7 +321,7 @@ def _require_valid_locations(tree: Mapping[str, Any]) -> None:
             raise ValueError(f"{LOCATION_KEY!r} of {name!r} is no text")
 
 
-def _is_within_power_limit(value: int | Decimal) -> bool:
+def _is_within_exponent_limit(value: int | Decimal) -> bool:
     figure = Decimal(value)
     return figure.is_finite() and (not figure or -POWER_MAX <= figure.adjusted() < POWER_MAX)
 

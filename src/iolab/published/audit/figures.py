@@ -86,14 +86,14 @@ def audit_statistics_order(published: PublishedSet) -> Iterator[AuditOutcome]:
                 message = f"{nested_key_text(quantity.name)} goes from {quantity.printed}."
                 yield exact_relation_outcome("order", element, message, is_met=fine)
         for group in groups.values():
-            yield from _order_outcomes(element, sorted(group, key=_statistic_rank))
+            yield from _statistic_order_outcomes(element, sorted(group, key=_statistic_rank))
 
 
-def _order_outcomes(
+def _statistic_order_outcomes(
     element: PublishedElement, group: list[FigureQuantity]
 ) -> Iterator[AuditOutcome]:
     """One outcome of figures by rank; those between which nothing is known are left out."""
-    pairs = [(a, b) for a, b in combinations(group, 2) if _is_comparable_pair(a, b)]
+    pairs = [(a, b) for a, b in combinations(group, 2) if _must_not_exceed(a, b)]
     if not pairs:
         return
     falls = [
@@ -114,12 +114,12 @@ def _order_outcomes(
     yield exact_relation_outcome("order", element, message, is_met=not falls)
 
 
-def _is_comparable_pair(a: FigureQuantity, b: FigureQuantity) -> bool:
+def _must_not_exceed(lower_ranked: FigureQuantity, higher_ranked: FigureQuantity) -> bool:
     """Whether the first, of the lower rank, is never above the second."""
-    if a.percentile is None and a.statistic != "mean":  # one point of a sweep
-        return b.statistic == "max"
-    return _statistic_rank(a) < _statistic_rank(b) and (
-        a.statistic != "mean" or _statistic_rank(b) >= _HIGH
+    if lower_ranked.percentile is None and lower_ranked.statistic != "mean":  # one point of a sweep
+        return higher_ranked.statistic == "max"
+    return _statistic_rank(lower_ranked) < _statistic_rank(higher_ranked) and (
+        lower_ranked.statistic != "mean" or _statistic_rank(higher_ranked) >= _HIGH
     )
 
 
@@ -316,10 +316,10 @@ def audit_restated_figures(published: PublishedSet) -> Iterator[AuditOutcome]:
             if element.table_key != kind or not is_same_element(again.table, element.table):
                 continue
             for name, value in again.table.items():
-                stated = exact_count_range(name, element.table.get(name)) or _amount_range(
-                    element.table.get(name)
-                )
-                other = exact_count_range(name, value) or _amount_range(value)
+                stated = exact_count_range(
+                    name, element.table.get(name)
+                ) or _figure_or_memory_total_range(element.table.get(name))
+                other = exact_count_range(name, value) or _figure_or_memory_total_range(value)
                 if (
                     name in ("in", "where", "over", *ELEMENT_KEYS)
                     or stated is None
@@ -338,7 +338,7 @@ def audit_restated_figures(published: PublishedSet) -> Iterator[AuditOutcome]:
                 yield exact_relation_outcome("restated", element, message, is_met=fine)
 
 
-def _amount_range(value: object) -> FigureRange | None:
+def _figure_or_memory_total_range(value: object) -> FigureRange | None:
     """A figure; of memory in words the total."""
     if not isinstance(value, str):
         return None if isinstance(value, bool) else printed_value_range(value)
@@ -349,7 +349,7 @@ def _amount_range(value: object) -> FigureRange | None:
     return exact_range(int(alone)) if alone.isdecimal() and alone != value else None
 
 
-def audit_repeated_figures(published: PublishedSet) -> Iterator[AuditOutcome]:
+def audit_identical_figures(published: PublishedSet) -> Iterator[AuditOutcome]:
     """The same precise figure for two different subjects: one of them is probably a slip."""
     holders: dict[tuple[str, Decimal], list[Path]] = defaultdict(list)
     for path, value in published.figures_with_paths():
@@ -384,7 +384,7 @@ def _has_enough_digits(value: int | Decimal) -> bool:
     return len(digits.rstrip("0")) >= DIGITS_MIN
 
 
-def audit_outliers(published: PublishedSet) -> Iterator[AuditOutcome]:
+def audit_outlier_latencies(published: PublishedSet) -> Iterator[AuditOutcome]:
     """A highest latency that is many times that of every other mix."""
     groups: dict[tuple[str, int | None], list[tuple[PublishedElement, FigureQuantity]]] = (
         defaultdict(list)

@@ -37,9 +37,9 @@ from iolab.published.recomputed import (
     PrintedClaim,
     claimed_capacities,
     claimed_gains,
-    claimed_quotients,
+    claimed_per_unit_figures,
+    printed_best_values,
     published_configurations,
-    published_maxima,
 )
 from iolab.text import percent_text
 
@@ -87,11 +87,11 @@ def audit_littles_law(published: PublishedSet) -> Iterator[AuditOutcome]:
                     continue
                 if latency.statistic == "mean" and latency.direction == rate.direction:
                     lighter = latency.depth is not None and latency.depth < deepest
-                    yield _mean_latency_outcome(
+                    yield _littles_law_mean_outcome(
                         element, asked, rate, latency, is_smaller_depth=lighter
                     )
                 elif (latency.percentile or 0) >= _HIGH and latency.depth in (None, deepest):
-                    yield _percentile_outcome(element, asked, rate, latency)
+                    yield _littles_law_percentile_outcome(element, asked, rate, latency)
 
 
 def _ios_in_flight(table: Mapping[str, Any], method: Mapping[str, Any], depth: int) -> float | None:
@@ -112,7 +112,7 @@ def _queue_depth(table: Mapping[str, Any], workload: str) -> int:
     return positive_integer_or_none(by_workload.get(workload, table.get("iodepth"))) or 1
 
 
-def _mean_latency_outcome(
+def _littles_law_mean_outcome(
     element: PublishedElement,
     ios_in_flight: float,
     rate: FigureQuantity,
@@ -137,7 +137,7 @@ def _mean_latency_outcome(
     return exact_relation_outcome("littles-law", element, message, is_met=fine)
 
 
-def _percentile_outcome(
+def _littles_law_percentile_outcome(
     element: PublishedElement, ios_in_flight: float, rate: FigureQuantity, latency: FigureQuantity
 ) -> AuditOutcome:
     mean = exact_range(ios_in_flight) / rate.value
@@ -151,7 +151,7 @@ def _percentile_outcome(
     return exact_relation_outcome("littles-law", element, message, is_met=fine)
 
 
-def audit_mixes(published: PublishedSet) -> Iterator[AuditOutcome]:
+def audit_mixed_rates(published: PublishedSet) -> Iterator[AuditOutcome]:
     """A mix takes the time of its reads and of its writes, one after the other: 1/m = r/R + w/W.
 
     Nothing forbids another rate, as reads and writes may help each other.
@@ -191,10 +191,12 @@ def audit_mixes(published: PublishedSet) -> Iterator[AuditOutcome]:
 
 
 def _mix_outcomes(
-    by_share: Mapping[tuple[str, object, float], tuple[PublishedElement, FigureQuantity]],
+    rates_by_read_percent: Mapping[
+        tuple[str, object, float], tuple[PublishedElement, FigureQuantity]
+    ],
 ) -> Iterator[AuditOutcome]:
-    for (name, other, share), (element, q) in by_share.items():
-        ends = [by_share.get((name, other, end)) for end in (0.0, 100.0)]
+    for (name, other, share), (element, q) in rates_by_read_percent.items():
+        ends = [rates_by_read_percent.get((name, other, end)) for end in (0.0, 100.0)]
         if not 0 < share < 100 or ends[0] is None or ends[1] is None:
             continue
         reads, writes = ends[0][1].value, ends[1][1].value
@@ -217,7 +219,7 @@ def _mix_outcomes(
 def audit_client_scaling(published: PublishedSet) -> Iterator[AuditOutcome]:
     """Each client of a fleet does no more than one client alone on the same system."""
     for pair in fleets_with_single_client(
-        published_configurations(published), published_maxima(published)
+        published_configurations(published), printed_best_values(published)
     ):
         kept = pair.scaling_efficiency
         if kept is None or kept.value is None:
@@ -291,7 +293,7 @@ def audit_raw_capacity(published: PublishedSet) -> Iterator[AuditOutcome]:
 
 def audit_figures_per_node_and_terabyte(published: PublishedSet) -> Iterator[AuditOutcome]:
     """Figures per node and per terabyte against what they were derived from."""
-    how, figures = "the best over raw TB or nodes", claimed_quotients(published)
+    how, figures = "the best over raw TB or nodes", claimed_per_unit_figures(published)
     yield from _recomputed_outcomes(published, "per-terabyte", "printed_derivation", figures, how)
 
 

@@ -361,7 +361,7 @@ def error_bar_notes(metrics: Iterable[Metric], interval_note: str = RUN_INTERVAL
     ]
 
 
-def not_valid_notes(levels: Iterable[VerdictLevel], *, has_bars: bool = False) -> list[str]:
+def not_valid_mark_notes(levels: Iterable[VerdictLevel], *, has_bars: bool = False) -> list[str]:
     """What marks of points that are not valid say, as far as there are any."""
     found = set(levels)
     hollow = "Hatched or hollow" if has_bars else "Hollow"

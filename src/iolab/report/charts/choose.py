@@ -128,14 +128,14 @@ def charts_over_axis(
         if curve.search.workload.id == workload.id and curve.axis == axis
     }
     lines = chart_lines_over_axis(points, axis, styles, own, knees)
-    figures, others = _load_and_appendix_charts(workload, axis, lines)
+    figures, others = _rate_and_latency_charts_over_load(workload, axis, lines)
     for further in remaining_lines_in_groups(lines, workload.rate_metric):
-        for part in _load_and_appendix_charts(workload, axis, further):
+        for part in _rate_and_latency_charts_over_load(workload, axis, further):
             others += part
     return BriefAndAppendixCharts(figures, others)
 
 
-def _load_and_appendix_charts(
+def _rate_and_latency_charts_over_load(
     workload: Workload, axis_name: str, lines: Sequence[ChartLine]
 ) -> BriefAndAppendixCharts:
     """Rate and latency over the load, and for the appendix one against the other."""

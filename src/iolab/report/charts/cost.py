@@ -58,7 +58,7 @@ def procurement_cost_chart(
     drawn = priced[:CONFIGURATIONS_MAX]
     amounts = zip(*(server_network_storage_costs(cost) for _, cost, _ in drawn), strict=True)
     legend = [
-        (_legend_text(part, own), StackedBarPart(0.0, MUTED, opacity=shade))
+        (_cost_part_legend_text(part, own), StackedBarPart(0.0, MUTED, opacity=shade))
         for part, own, shade in zip(PARTS, amounts, SHADES, strict=True)
     ]
     left_out = len(priced) - len(drawn)
@@ -73,10 +73,10 @@ def procurement_cost_chart(
     )
 
 
-def _legend_text(part: str, amounts: Sequence[float]) -> str:
+def _cost_part_legend_text(part_name: str, amounts: Sequence[float]) -> str:
     """`network 100` where all have the same: a narrow part has no room for its amount."""
     first = amounts[0]
-    return f"{part} {_amount_text(first)}" if first and {*amounts} == {first} else part
+    return f"{part_name} {_amount_text(first)}" if first and {*amounts} == {first} else part_name
 
 
 def _capacity_text(configuration: Configuration) -> str:

@@ -104,25 +104,27 @@ def latency_at_percentile(curve: LatencyCurve, percent: float) -> float | None:
     return curve.lat_ns[index]
 
 
-def _curve_marks(line: StyledLatencyCurve, scale: Scale, tail_max: float) -> list[Mark]:
+def _curve_marks(styled_curve: StyledLatencyCurve, scale: Scale, tail_max: float) -> list[Mark]:
     """The curve, and a dot at each percentile that the axis names."""
     places = [
         (math.log10(tail), scale.to_scale_unit(lat))
-        for tail, lat in zip(line.curve.inverse_tail_fractions, line.curve.lat_ns, strict=True)
+        for tail, lat in zip(
+            styled_curve.curve.inverse_tail_fractions, styled_curve.curve.lat_ns, strict=True
+        )
     ]
     dots = [
         (math.log10(tick), scale.to_scale_unit(lat))
         for tick, _ in _percentile_ticks(tail_max)
-        if (lat := latency_at_percentile(line.curve, 100.0 - 100.0 / tick)) is not None
+        if (lat := latency_at_percentile(styled_curve.curve, 100.0 - 100.0 / tick)) is not None
     ]
     curve = Line(
-        token=line.token,
+        token=styled_curve.token,
         places=places,
-        dash=line.dash,
-        opacity=line.opacity,
-        tip=MarkTooltip(line.title or line.label),
+        dash=styled_curve.dash,
+        opacity=styled_curve.opacity,
+        tip=MarkTooltip(styled_curve.title or styled_curve.label),
     )
-    return [curve, Markers(token=line.token, places=dots, size=26)] if dots else [curve]
+    return [curve, Markers(token=styled_curve.token, places=dots, size=26)] if dots else [curve]
 
 
 def _percentile_ticks(tail_max: float) -> list[tuple[float, str]]:

@@ -33,7 +33,7 @@ from iolab.report.charts.chart import (
     Plot,
     error_bar_notes,
     missing_interval_marker_notes,
-    not_valid_notes,
+    not_valid_mark_notes,
 )
 from iolab.report.charts.chart import Line as LineMark
 from iolab.report.charts.palette import MUTED, ColorToken
@@ -52,7 +52,7 @@ from iolab.report.table import (
     Table,
     row_of_cells,
     select_columns,
-    table_without_constant_columns,
+    table_with_constants_in_title,
     text_and_number_columns,
 )
 from iolab.text import capitalised, distinct_parts_and_common_part, escape_invisible, list_text
@@ -242,7 +242,7 @@ def line_chart(
     if len({line.token for line in drawn}) == len(drawn):
         drawn = [replace(line, dash=()) for line in drawn]  # colours tell them apart
     in_steps = len(panels) > 1 and _has_room_for_bars(drawn, axis_name)
-    x = parameter_axis_of_lines(drawn, axis_name, *quantities, in_steps=in_steps)
+    x = parameter_axis_of_lines(drawn, axis_name, *quantities, equally_spaced=in_steps)
     height = HEIGHT if len(panels) == 1 else PANEL_HEIGHT
     plots = []
     for index, panel in enumerate(panels):
@@ -407,7 +407,7 @@ def _line_chart_notes(
         yield f"Dotted: {list_text(dotted)}."
     points = [point for line in lines for point in line.points]
     levels = {point.level for line in drawn_lines for point in line.points}
-    yield from not_valid_notes(levels, has_bars=has_bars)
+    yield from not_valid_mark_notes(levels, has_bars=has_bars)
     yield from error_bar_notes(
         (p.metrics.get(quantity.key, UNKNOWN_METRIC) for p in points for quantity in quantities),
     )
@@ -422,7 +422,10 @@ def _line_chart_notes(
 
 
 def parameter_axis_of_lines(
-    lines: Sequence[ChartLine], axis_name: str, *quantities: ChartQuantity, in_steps: bool = False
+    lines: Sequence[ChartLine],
+    axis_name: str,
+    *quantities: ChartQuantity,
+    equally_spaced: bool = False,
 ) -> ChartAxis:
     """The axis over all points of which any quantity is known."""
     keys = {quantity.key for quantity in quantities}
@@ -439,7 +442,7 @@ def parameter_axis_of_lines(
         axis_name,
         [*measured, *guessed],
         max((line.node_count for line in lines), default=1),
-        in_steps=in_steps,
+        equally_spaced=equally_spaced,
     )
 
 
@@ -726,7 +729,7 @@ def joined_point_tables(figures: Iterable[Figure]) -> list[Table]:
         )
         tables[key] = _join_quantity_columns(tables[key], table) if key in tables else table
     return [
-        table_without_constant_columns(_without_single_valued_name_columns(t))
+        table_with_constants_in_title(_table_without_constant_name_columns(t))
         for t in tables.values()
     ]
 
@@ -744,7 +747,7 @@ def _join_quantity_columns(table: Table, other: Table) -> Table:
     )
 
 
-def _without_single_valued_name_columns(table: Table) -> Table:
+def _table_without_constant_name_columns(table: Table) -> Table:
     """The table without the columns of workload and configuration where these have one alone."""
     places = range(len(table.columns))
     names = (0, 1)

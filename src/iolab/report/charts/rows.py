@@ -32,7 +32,7 @@ from iolab.report.charts.chart import (
     fill_page_width,
     missing_interval_marker_notes,
     non_overlapping_positions,
-    not_valid_notes,
+    not_valid_mark_notes,
     too_wide_interval_notes,
 )
 from iolab.report.charts.palette import INK, MUTED, PAPER, RULE, ColorToken
@@ -100,12 +100,14 @@ def rows_by_key(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 
 
 def charts_by_unit(
-    rows: Iterable[T], unit_of_row: Callable[[T], str], draw: Callable[[list[T]], Figure | None]
+    rows: Iterable[T],
+    unit_of_row: Callable[[T], str],
+    draw_chart: Callable[[list[T]], Figure | None],
 ) -> tuple[Figure, ...]:
     """A chart for each unit that rows have, those of rates first, over the width of a page."""
     by_unit = rows_by_key(rows, unit_of_row)
     units = sorted(by_unit, key=lambda name: UNITS_FIRST.index(name) if name in UNITS_FIRST else 9)
-    drawn = (draw(by_unit[name]) for name in units)
+    drawn = (draw_chart(by_unit[name]) for name in units)
     return fill_page_width([figure for figure in drawn if figure is not None])
 
 
@@ -167,7 +169,7 @@ def dot_chart(
     if are_named or " " not in common:  # a word alone tells nothing without the rest of its title
         names, common = titles, ""
     lanes, texts, height = (
-        _lay_out_named_lanes(drawn, names) if are_named else _lay_out_lanes(drawn, names)
+        _lay_out_lanes_under_headings(drawn, names) if are_named else _lay_out_lanes(drawn, names)
     )
     unit = f"{scale.unit} for each {divisor_unit}" if divisor_unit else scale.unit
     unit = f"{unit}{LOG_SCALE}" if scale.is_logarithmic else unit
@@ -186,7 +188,7 @@ def dot_chart(
         else replace(mark, places=[(x - left + 2, y, text) for x, y, text in mark.places])
         for mark in texts
     ]
-    marks = [*_equal_ratio_line(dots), *_lane_marks(lanes, scale), *texts]
+    marks = [*_ratio_one_line_marks(dots), *_lane_marks(lanes, scale), *texts]
     total = sum(bool(_value_and_interval_ends(dot)) for row in rows for dot in row.dots)
     notes = [note, _dot_chart_note(dots, total)]
     return Figure(
@@ -263,7 +265,7 @@ def _lay_out_lanes(rows: Sequence[DotRow], names: Sequence[str]) -> _LaneLayout:
     return _LaneLayout(lanes, texts, round(top))
 
 
-def _lay_out_named_lanes(rows: Sequence[DotRow], names: Sequence[str]) -> _LaneLayout:
+def _lay_out_lanes_under_headings(rows: Sequence[DotRow], names: Sequence[str]) -> _LaneLayout:
     """The same with the names over their rows, and those of configurations left of their dots."""
     lanes: list[_DotLane] = []
     texts: list[TextMark] = []
@@ -284,7 +286,7 @@ def _lay_out_named_lanes(rows: Sequence[DotRow], names: Sequence[str]) -> _LaneL
     return _LaneLayout(lanes, texts, round(top))
 
 
-def _equal_ratio_line(dots: Sequence[Dot]) -> list[Mark]:
+def _ratio_one_line_marks(dots: Sequence[Dot]) -> list[Mark]:
     """Of ratios an upright where both are the same."""
     upright = LineSegments(token=MUTED, segments=[(1.0, None, 1.0, None)], width=1, dash=(3, 3))
     return [] if dots[0].value.unit else [upright]
@@ -334,7 +336,7 @@ def _dot_chart_note(dots: Sequence[Dot], total_dot_count: int) -> str:
         notes.append("A line through a dot is what rounding leaves open.")
     notes += missing_interval_marker_notes([dot.value for dot in dots])
     notes += too_wide_interval_notes([dot.value for dot in dots], "dots")
-    notes += not_valid_notes({dot.level for dot in dots if dot.level})
+    notes += not_valid_mark_notes({dot.level for dot in dots if dot.level})
     if len(dots) < total_dot_count:
         notes.append(
             f"The best of each, {len(dots)} of {counted_noun(total_dot_count, 'dot')}; "

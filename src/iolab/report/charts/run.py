@@ -117,7 +117,7 @@ def timeline_chart(
             "Shaded: not part of the result (warm-up, or not every host ran)."
         ),
         plots=(*plots[:-1], last),
-        table=_equal_spans_table(timeline, panels),
+        table=_equal_span_values_table(timeline, panels),
     )
 
 
@@ -157,7 +157,7 @@ def _trace_token_and_dash(
     return (token, INK, MUTED)[place], _DASHES[place]
 
 
-def _window_values(trace: PanelLine, timeline: Timeline) -> list[float]:
+def _values_in_measured_window(trace: PanelLine, timeline: Timeline) -> list[float]:
     """The trace's known values within the measured window."""
     return [
         v
@@ -168,7 +168,7 @@ def _window_values(trace: PanelLine, timeline: Timeline) -> list[float]:
 
 def _panel_sentence(panel: Panel, timeline: Timeline) -> str:
     """How a panel's first line behaves within the window."""
-    values = _window_values(panel.lines[0], timeline)
+    values = _values_in_measured_window(panel.lines[0], timeline)
     if not values:
         return f"{panel.title}: nothing known in the measured window."
     name = f"{panel.title} ({panel.lines[0].name})"
@@ -179,7 +179,7 @@ def _panel_sentence(panel: Panel, timeline: Timeline) -> str:
     return f"{name}: {mean} on average, between {low} and {high}."
 
 
-def _equal_spans_table(timeline: Timeline, panels: Sequence[Panel]) -> Table:
+def _equal_span_values_table(timeline: Timeline, panels: Sequence[Panel]) -> Table:
     """Every trace over equal spans of the run: its mean, of latencies the highest cell."""
     named = [(panel, trace) for panel in panels for trace in panel.lines]
     size = max(1, math.ceil(len(timeline.at_s) / TABLE_ROWS))
@@ -200,13 +200,17 @@ def _equal_spans_table(timeline: Timeline, panels: Sequence[Panel]) -> Table:
         for panel, trace in named:
             values = [v for v in trace.values[start : start + size] if v is not None]
             cells.append(
-                Cell(value_text(_span_value(values, panel), panel.unit) if values else DASH)
+                Cell(
+                    value_text(_mean_or_highest_of_span(values, panel), panel.unit)
+                    if values
+                    else DASH
+                )
             )
         rows.append(tuple(cells))
     return Table(TIMELINE_TITLE, heads, tuple(rows))
 
 
-def _span_value(values: Sequence[float], panel: Panel) -> float:
+def _mean_or_highest_of_span(values: Sequence[float], panel: Panel) -> float:
     """The cells of a span as one: percentiles are never averaged."""
     return max(values) if panel.unit == "ns" else math.fsum(values) / len(values)
 
@@ -329,7 +333,7 @@ def _heat_map_sentence(heat: HeatMap) -> str:
     low, high = (format_ns(value) for value in heat.interquartile_ns)
     middle = f"between {low} and {high}" if low != high else low
     text = f"Half of the I/Os took {middle}."
-    tails = _p99_and_start_of_moments(heat)
+    tails = _p99_and_start_of_window_moments(heat)
     if not tails:
         return f"{text} No moment has enough of them for a p99."
     worst, at_s = max(tails)
@@ -340,7 +344,7 @@ def _heat_map_sentence(heat: HeatMap) -> str:
     )
 
 
-def _p99_and_start_of_moments(heat: HeatMap) -> list[tuple[float, float]]:
+def _p99_and_start_of_window_moments(heat: HeatMap) -> list[tuple[float, float]]:
     """(p99, begin) of each moment within the measured window."""
     return [
         (value, start)

@@ -62,7 +62,7 @@ def scenario_chart(
             [
                 *bands,
                 *_phase_labels(first, rates),
-                *_unhealthy_marks(first),
+                *_unhealthy_span_marks(first),
                 *_event_line_marks(first),
                 *_run_line_marks(scenarios, lambda scenario: scenario.rates, rates, token),
                 *_event_markers(first, rates),
@@ -91,7 +91,7 @@ def scenario_chart(
         finding=finding,
         note=" ".join(_chart_notes(scenarios)),
         plots=tuple(plots),
-        table=_equal_spans_table(scenarios),
+        table=_equal_span_values_table(scenarios),
         page_columns=12,
     )
 
@@ -141,7 +141,7 @@ def _phase_labels(scenario: ScenarioFigures, scale: Scale) -> list[Mark]:
     ]
 
 
-def _unhealthy_marks(scenario: ScenarioFigures) -> list[Mark]:
+def _unhealthy_span_marks(scenario: ScenarioFigures) -> list[Mark]:
     pieces = [(begin, 0.0, end, 0.0) for begin, end in scenario.unhealthy_spans_s]
     return [LineSegments(token=INVALID, segments=pieces, width=FOOT)] if pieces else []
 
@@ -186,7 +186,7 @@ def _chart_notes(scenarios: Sequence[ScenarioFigures]) -> list[str]:
     return notes
 
 
-def _equal_spans_table(scenarios: Sequence[ScenarioFigures]) -> Table:
+def _equal_span_values_table(scenarios: Sequence[ScenarioFigures]) -> Table:
     """Equal spans: the mean rate, and the highest p99 of a second."""
     size = max(1, math.ceil(max(len(scenario.rates) for scenario in scenarios) / TABLE_ROWS))
     heads = [

@@ -76,14 +76,16 @@ def steady_state_rounds_chart(
     return Figure(
         subject=subject,
         title="Rounds until the steady state",
-        finding=_rounds_sentence(series),
+        finding=_preconditioning_rounds_sentence(series),
         note=(
             f"Each round is {format_duration_s(series.round_s)}. Band: "
             f"±{percent_text(_HALF)} of the "
             f"average of the last {WINDOW} rounds; dotted: the line fitted through them."
         ),
-        plots=(Plot(HEIGHT, marks, _count_axis(len(series.iops), "round"), scale, ends),),
-        table=_rounds_table(subject, series),
+        plots=(
+            Plot(HEIGHT, marks, _integer_axis_from_one(len(series.iops), "round"), scale, ends),
+        ),
+        table=_preconditioning_rounds_table(subject, series),
     )
 
 
@@ -107,7 +109,7 @@ def _steady_window_marks(verdict: SteadyStateVerdict, scale: Scale) -> list[Mark
     ]
 
 
-def _rounds_sentence(series: PreconditioningRounds) -> str:
+def _preconditioning_rounds_sentence(series: PreconditioningRounds) -> str:
     rounds = counted_noun(len(series.iops), "round")
     verdict = series.verdict
     if verdict is None:
@@ -122,7 +124,7 @@ def _rounds_sentence(series: PreconditioningRounds) -> str:
     )
 
 
-def _rounds_table(subject: str, series: PreconditioningRounds) -> Table:
+def _preconditioning_rounds_table(subject: str, series: PreconditioningRounds) -> Table:
     verdict = series.verdict
     rows = tuple(
         row_of_cells(
@@ -169,7 +171,7 @@ def sentinel_chart(subject: str, sentinel_runs: SentinelRuns, token: ColorToken)
             Plot(
                 HEIGHT,
                 marks,
-                _count_axis(sentinel_runs.last_order, "run of the session"),
+                _integer_axis_from_one(sentinel_runs.last_order, "run of the session"),
                 scale,
             ),
         ),
@@ -202,7 +204,7 @@ def _sentinel_table(subject: str, sentinel_runs: SentinelRuns) -> Table:
     return Table(subject, heads, rows)
 
 
-def _count_axis(last: int, title: str) -> ChartAxis:
+def _integer_axis_from_one(last: int, title: str) -> ChartAxis:
     """Whole numbers from 1, as many of them named as have room."""
     step = max(1, -(-last // LABELS))
     return integer_axis(last + 0.5, title, range(1, last + 1, step), low=0.5)

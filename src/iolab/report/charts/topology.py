@@ -231,27 +231,27 @@ def _draw_topology(
     notes += [f"{counted_noun(hidden, 'configuration')} more in the table."] if hidden > 0 else []
     alt = escape_invisible(" ".join(notes))
     return TopologyDrawing(
-        _topology_svg(shown, alt, several=several, narrow=False),
-        _topology_svg(shown, alt, several=several, narrow=True),
+        _topology_svg(shown, alt, with_row_titles=several, is_narrow=False),
+        _topology_svg(shown, alt, with_row_titles=several, is_narrow=True),
         alt,
     )
 
 
-def _topology_svg(rows: _Rows, alt: str, *, several: bool, narrow: bool) -> str:
+def _topology_svg(rows: _Rows, alt: str, *, with_row_titles: bool, is_narrow: bool) -> str:
     """The boxes of each row side by side, or on a narrow screen one above the other."""
-    width = _BOX if narrow else WIDTH
-    characters = LINE_CHARACTERS if narrow else TITLE_CHARACTERS
+    width = _BOX if is_narrow else WIDTH
+    characters = LINE_CHARACTERS if is_narrow else TITLE_CHARACTERS
     parts: list[str] = []
     top = 0
     for row, titles in rows:
-        if several:
+        if with_row_titles:
             for line in wrap(escape_invisible(list_text(titles, 3)), characters):
                 parts.append(_text_svg(line, 0, top + 12, bold=True))
                 top += _LINE
         clients, storage, *below = row.boxes
         heights = [_LINE * len(side.wrapped_lines_and_is_name) + 12 for side in row.boxes]
-        left = 0 if narrow else width - _BOX
-        if narrow:
+        left = 0 if is_narrow else width - _BOX
+        if is_narrow:
             link = top + heights[0]
             parts += [
                 _box_svg(clients, 0, top, heights[0]),
@@ -281,7 +281,7 @@ def _topology_svg(rows: _Rows, alt: str, *, several: bool, narrow: bool) -> str:
             top += _LINK + height
         top += _GAP
     return (
-        f'<svg class="topology {"narrow" if narrow else "wide"}" role="img" '
+        f'<svg class="topology {"narrow" if is_narrow else "wide"}" role="img" '
         f'viewBox="-1 -1 {width + 2} {top - _GAP + 2}" '
         f'aria-label="{escape(alt)}">{"".join(parts)}</svg>'
     )

@@ -23,7 +23,7 @@ from iolab.report.charts.chart import (
     Plot,
     TextMark,
     error_bar_notes,
-    not_valid_notes,
+    not_valid_mark_notes,
 )
 from iolab.report.charts.lines import (
     PANEL_GAP,
@@ -116,7 +116,7 @@ def latency_tradeoff_chart(
             [
                 f"Points are joined in the order of {axis_name_text(axis_name)}.",
                 *([f"Dashed: {latencies[1].label}."] if len(latencies) > 1 else []),
-                *not_valid_notes({point.level for *_, point in every}),
+                *not_valid_mark_notes({point.level for *_, point in every}),
                 *_error_bar_notes(every, keys),
                 *_knee_and_limit_notes(drawn, held),
                 *hidden_lines_notes(lines, drawn),
@@ -217,18 +217,20 @@ def _knee_and_limit_notes(lines: Sequence[ChartLine], limit: LatencyLimit | None
         yield f"Dotted: the limit, {name}; ringed is the most that stays under it."
 
 
-def _error_bar_notes(points: Sequence[TradeoffPoint], keys: Sequence[str]) -> list[str]:
-    metrics = (place[3].metrics.get(key, UNKNOWN_METRIC) for place in points for key in keys)
+def _error_bar_notes(points: Sequence[TradeoffPoint], latency_keys: Sequence[str]) -> list[str]:
+    metrics = (
+        place[3].metrics.get(key, UNKNOWN_METRIC) for place in points for key in latency_keys
+    )
     return error_bar_notes(metrics, "Bars: 95 % interval of the latency.")
 
 
 def _latencies_and_interval_ends(
-    points: Sequence[TradeoffPoint], keys: Sequence[str]
+    points: Sequence[TradeoffPoint], latency_keys: Sequence[str]
 ) -> list[float]:
     """Everything that is drawn, so that it fits the scale."""
     values = [latency for _, _, latency, _ in points]
     for *_, point in points:
-        metrics = [point.metrics.get(key, UNKNOWN_METRIC) for key in keys]
+        metrics = [point.metrics.get(key, UNKNOWN_METRIC) for key in latency_keys]
         values += [v for metric in metrics for v in metric.displayable_interval or ()]
     return values
 

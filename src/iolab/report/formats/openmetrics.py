@@ -218,9 +218,9 @@ def cumulative_run_counters(
     )
 
 
-def _interval_step_indexes(ends_ns: Ints, began: int, length: float, step_count: int) -> Ints:
+def _interval_step_indexes(ends_ns: Ints, start_ns: int, step_ns: float, step_count: int) -> Ints:
     """In which step each interval ended."""
-    which = np.ceil((ends_ns - began) / length).astype(np.int64) - 1
+    which = np.ceil((ends_ns - start_ns) / step_ns).astype(np.int64) - 1
     return np.clip(which, 0, step_count - 1)
 
 

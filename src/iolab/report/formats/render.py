@@ -233,10 +233,10 @@ def render_appendix(brief: Brief, paper: Paper = Paper.A4) -> bytes:
 
 
 def _typeset_document(
-    frame: dict[str, Any], blocks: Iterable[Block], figure_files: _FigureFiles
+    common_data: dict[str, Any], blocks: Iterable[Block], figure_files: _FigureFiles
 ) -> bytes:
     document = _escape_invisible_texts(
-        {**frame, "blocks": _blocks_typst_data(blocks, figure_files)}
+        {**common_data, "blocks": _blocks_typst_data(blocks, figure_files)}
     )
     return typeset_pdf(_TEMPLATE.read_text(encoding="utf-8"), document, figure_files.files)
 
@@ -330,12 +330,12 @@ def _common_document_data(
         "question": brief.study.question,
         "facts": [list(pair) for pair in page.facts],
         "tail": HARDWARE_TITLE,
-        "legend": series_legend(brief),
+        "legend": legend_names_and_colors(brief),
         "footer": f"iolab {brief.session.iolab_version}, session {brief.session.id}",
     }
 
 
-def series_legend(brief: Brief) -> list[tuple[str, str]]:
+def legend_names_and_colors(brief: Brief) -> list[tuple[str, str]]:
     """The names of configurations with their colours on paper; none of a single one."""
     styles = brief.series_styles.values()
     pairs = [(style.legend_text, style.token.light) for style in styles]
