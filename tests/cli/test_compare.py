@@ -115,9 +115,9 @@ def test_a_narrow_terminal_cuts_no_cell(tmp_path: Path) -> None:
     other = make_target(tmp_path / "B", Target(name="b", repeats=1, plan=deeper))
     done = call("compare", one, other, "--allow-differences", env={"COLUMNS": "76"})
     lines = done.stdout.splitlines()
-    assert len([line for line in lines if line.endswith("  ?")]) == 4
+    assert len([line for line in lines if line.endswith("? inconclusive")]) == 4
     assert max(map(len, lines)) <= 76
-    assert any(line.startswith("? a single run") for line in lines)
+    assert any(line.startswith("Inconclusive: a single run") for line in lines)
     assert any(line.startswith("! workload-1: iodepth") for line in lines)
 
 

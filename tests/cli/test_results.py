@@ -406,4 +406,5 @@ def test_a_latency_histogram_has_its_peak_where_most_are_and_ends_at_its_percent
 def test_checks_are_counted_in_a_line() -> None:
     results = [judged(RESULTS[0], SHORT, FINE), judged(RESULTS[1], FINE)]
     (line,) = [line for line in drawn(ending(results, "S"), 80) if line.startswith("Checks")]
-    assert line.split() == ["Checks", "✓", "1", "–", "0", "✗", "1:", SHORT.code]
+    counts = line.removeprefix("Checks").strip()
+    assert counts == f"1 passed, 0 not applicable, 1 failed: {SHORT.code}"

@@ -88,7 +88,7 @@ def test_the_brief_says_what_each_did_best_and_where_every_run_is_stored(
     text = "".join(one.read_text(encoding="utf-8") for one in (files["md"], appendix))
     trusted = [rates(session) for session in sessions]
     both = len(trusted[0].keys() & trusted[1].keys())
-    tallied = re.search(r"By IOPS over (\d) points?, memory against limited", text)
+    tallied = re.search(r"memory compared with limited in IOPS at (\d) points?", text)
     assert (int(tallied[1]) <= both) if tallied else both < 2
     best = {
         name: max(known.values())

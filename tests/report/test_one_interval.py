@@ -36,7 +36,7 @@ from tests.report.studies import with_results
 from tests.report.test_answer import figure
 from tests.samples import unpack
 
-LARGEST = "supported gain"
+LARGEST = "sure gain"
 
 COMPARED = dict[tuple[str, str, str], dict[str, object]]
 

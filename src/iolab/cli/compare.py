@@ -330,7 +330,7 @@ def _comparison_side_text(side: ComparisonSide) -> str:
 
 
 def _comparison_table(comparison: ComparisonResult) -> RenderableType:
-    """A row a point and metric; metrics after the first stand below their point."""
+    """A row a metric, those of a point below its title."""
     from rich.text import Text
 
     from iolab.report.comparison import (
@@ -339,30 +339,30 @@ def _comparison_table(comparison: ComparisonResult) -> RenderableType:
         ratio_with_interval_text,
         short_side_names,
     )
+    from iolab.report.numbers import point_text
     from iolab.report.phrases import metric_column_name
     from iolab.report.table import Column
-    from iolab.report.terminal import GroupedTable, literal_text, styled_verdict
+    from iolab.report.terminal import GroupedTable, literal_text, section_title, styled_verdict
     from iolab.stats.comparison import ComparisonVerdict
 
     reasons = _footnote_numbers_by_reason(comparison.compared_metrics)
     levels = {row.level for row in comparison.compared_metrics}
-    rows: list[list[Text | str]] = []
-    last_point = ""
+    titles = comparison.candidate.study.workload_titles
+    points: dict[str, list[list[Text | str]]] = {}
     for row in comparison.compared_metrics:
         texts = comparison_row_texts(row)
-        is_first, last_point = texts.point != last_point, texts.point
         note = reasons.get(row.comparison.reason, 0) if len(reasons) > 1 else 0
         is_open = row.comparison.verdict is ComparisonVerdict.INCONCLUSIVE
-        # The line below explains the question mark, whose word would be the widest.
-        word = texts.marked_verdict.split()[0] if is_open else texts.marked_verdict
+        # A number stands for the reason in a line below; with the word it would be the widest.
+        word = texts.marked_verdict.split()[0] if is_open and note else texts.marked_verdict
         mark = Text(word, style=_verdict_style(row.comparison.verdict))
         mark.append(f" ({note})" if note else "", style="dim")
         of_operations = compared_operations_suffix(comparison, row)
         metric = f"  {metric_column_name(row.metric)}{of_operations}"
-        name = texts.point if is_first else metric
-        rows.append(
+        point = point_text(titles.get(row.workload, row.workload), row.axis)
+        points.setdefault(point, []).append(
             [
-                literal_text(name),
+                literal_text(metric),
                 literal_text(texts.baseline),
                 literal_text(texts.candidate),
                 ratio_with_interval_text(
@@ -375,11 +375,11 @@ def _comparison_table(comparison: ComparisonResult) -> RenderableType:
     names = short_side_names(comparison)
     if max(map(len, names)) > SIDE_NAME_MAX:
         names = ("baseline", "candidate")
-    heads = [Column("workload", can_wrap=True)]
+    heads = [Column("", can_wrap=True)]
     heads += [Column(one_line(name), is_number=True) for name in names]
     heads += [Column("ratio (95 %)", is_number=True), Column("")]
     heads += [Column("trust", is_optional=True)] if len(levels) > 1 else []
-    return GroupedTable(heads, [(None, rows)])
+    return GroupedTable(heads, [(section_title(point), rows) for point, rows in points.items()])
 
 
 def _inconclusive_reason_lines(
@@ -390,7 +390,7 @@ def _inconclusive_reason_lines(
 
     reasons = _footnote_numbers_by_reason(compared_metrics)
     for reason, number in reasons.items():
-        name = f"({number})" if len(reasons) > 1 else "?"
+        name = f"({number})" if len(reasons) > 1 else "Inconclusive:"
         yield literal_text(f"{name} {reason}", QUIET_STYLE)
     levels = {row.level for row in compared_metrics}
     if len(levels) == 1:

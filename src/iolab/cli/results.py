@@ -275,7 +275,7 @@ def closing_lines(
 
 
 def _check_counts_text(results: Sequence[RunResult], objections: Sequence[Objection]) -> Text:
-    """How many checks passed, objected to a run or did not apply, as `✓ 31  – 6  ✗ 1: CODE`."""
+    """How many checks passed, did not apply or failed, as `31 passed, …, 1 failed: CODE`."""
     codes = {check.code for result in results for check in result.verdict.checks}
     objecting = [
         code for objection in objections for code in (objection.code, *objection.equivalent_codes)
@@ -287,9 +287,9 @@ def _check_counts_text(results: Sequence[RunResult], objections: Sequence[Object
         for check in result.verdict.checks
         if check.level is VerdictLevel.VALID
     } - failed.keys()
-    text = Text(f"✓ {len(passed)}", style="green")
-    text.append(f"  – {len(codes - passed - failed.keys())}", style=QUIET_STYLE)
-    text.append(f"  ✗ {len(failed)}", style="bold red" if failed else QUIET_STYLE)
+    text = Text(f"{len(passed)} passed", style="green")
+    text.append(f", {len(codes - passed - failed.keys())} not applicable", style=QUIET_STYLE)
+    text.append(f", {len(failed)} failed", style="bold red" if failed else QUIET_STYLE)
     if failed:
         lists = [list_text(list(failed), count) for count in range(CODES_SHOWN, 0, -1)]
         named = next((each for each in lists if len(text) + len(each) <= _CODES_WIDTH), lists[-1])

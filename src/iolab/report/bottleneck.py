@@ -133,7 +133,7 @@ _CAUSE_NAMES: Final[Mapping[BottleneckCause, str]] = {
     BottleneckCause.LOAD: "not saturated: go deeper",
     BottleneckCause.ENGINE: "engine",
     BottleneckCause.SOFTWARE: "software",
-    BottleneckCause.UNWATCHED_RATE_LIMIT: "unwatched rate limit",
+    BottleneckCause.UNWATCHED_RATE_LIMIT: "unidentified rate limit",
     BottleneckCause.BEYOND: "not watched",
     BottleneckCause.NONE: "not known",
 }

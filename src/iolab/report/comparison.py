@@ -207,20 +207,21 @@ def comparison_sentences(comparison: ComparisonResult) -> Iterator[str]:
     The faster side is named first, of what is no speed the one with more; where the interval holds
     no difference, that is said instead.
     """
-    names = short_side_names(comparison)
+    names, titles = short_side_names(comparison), comparison.candidate.study.workload_titles
     points: set[tuple[str, Axis]] = set()
     for row in comparison.compared_metrics:
         if (row.workload, row.axis) in points:
             continue
         points.add((row.workload, row.axis))
-        yield _comparison_sentence(row, *names)
+        yield _comparison_sentence(
+            row, *names, point_text(titles.get(row.workload, row.workload), row.axis)
+        )
 
 
 def _comparison_sentence(
-    compared_metric: ComparedMetric, baseline_name: str, candidate_name: str
+    compared_metric: ComparedMetric, baseline_name: str, candidate_name: str, place: str
 ) -> str:
     comparison = compared_metric.comparison
-    place = point_text(compared_metric.workload, compared_metric.axis)
     is_gain = (
         comparison.ratio >= 1
         if compared_metric.better is BetterDirection.HIGHER

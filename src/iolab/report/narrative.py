@@ -175,13 +175,13 @@ def _largest_speedup_sentence(gain: LargestSpeedupFinding, names: ConfigurationN
     which = ", reads and writes together" if is_of_all else ""
     at = f" at {axis_values_phrase(gain.axis)}" if gain.axis else ""
     of = (
-        f", the largest supported gain of {counted_noun(gain.comparison_count, 'point')} compared"
+        f" It is the largest sure gain of {counted_noun(gain.comparison_count, 'point')} compared."
         if gain.comparison_count > 1
         else ""
     )
     return (
         f"{gain.workload}: {names.title(gain.candidate)} has {more} "
-        f"{names.title(gain.baseline)}{at}{which}{of}.{LEVEL_SENTENCES[gain.level]}"
+        f"{names.title(gain.baseline)}{at}{which}.{of}{LEVEL_SENTENCES[gain.level]}"
     )
 
 
@@ -210,14 +210,14 @@ def _win_loss_sentence(finding: WinLossFinding, names: ConfigurationNames) -> st
     if not parts or total + finding.skipped_count == 1:
         return ""  # of a single point the matrix says it
     skipped = (
-        f" ({counted_noun(finding.skipped_count, 'further point')} could not be compared)"
+        f" {counted_noun(finding.skipped_count, 'further point')} could not be compared."
         if finding.skipped_count
         else ""
     )
     return (
-        f"By {metric_phrase(finding.metric)} over {counted_noun(total, 'point')}, "
-        f"{names.title(finding.candidate)} against {names.title(finding.baseline)}: "
-        f"{list_text(parts)}{skipped}."
+        f"{names.title(finding.candidate)} compared with {names.title(finding.baseline)} in "
+        f"{metric_phrase(finding.metric)} at {counted_noun(total, 'point')}: "
+        f"{list_text(parts)}.{skipped}"
     )
 
 

@@ -60,7 +60,7 @@ def other_load_sentence(
 ) -> str:
     """What all else used of processors and devices, where it was most of them; empty for nothing.
 
-    `Other load: 96 to 98 % of the cores in all 12 runs.` A server that answers a load
+    `Other programs used 96 to 98 % of the cores in all 12 runs.` A server that answers a load
     may use its machine's cores for it: of these nothing is known. `run_resources` are those of the
     runs behind the limits, which are told beside it.
     """
@@ -72,14 +72,17 @@ def other_load_sentence(
     served = {workload.id for workload in study.workloads if workload.job.is_answered_by_server}
     own = [result for result in done if result.workload not in served]
     parts = [
-        *_other_load_share_texts(own, _other_processor_share, "{} of the cores"),
         *_other_load_share_texts(
-            done, _other_io_share, "I/O before the start {} of the load", min_share=0.0
+            own, _other_processor_share, "Other programs used {} of the cores"
+        ),
+        *_other_load_share_texts(
+            done,
+            _other_io_share,
+            "Before the start other I/O on the devices was {} the load's",
+            min_share=0.0,
         ),
     ]
-    if not parts:
-        return ""
-    return f"Other load: {'; '.join(parts)}."
+    return " ".join(f"{part}." for part in parts)
 
 
 def other_processor_load_text(results: Sequence[RunResult]) -> str:
@@ -113,10 +116,10 @@ def _other_load_share_texts(
 
 
 def _share_range_text(min_share: float, max_share: float) -> str:
-    """`79 to 98 %`; where the most is many times the whole, both as times it."""
+    """`79 to 98 %`; where the most is many times the whole, that alone: `up to 78.7 times`."""
     if max_share >= TOLD_AS_TIMES:
-        low, high = (significant_digits_text(share) for share in (min_share, max_share))
-        return f"{low} to {high} times that" if low != high else f"{high} times that"
+        is_range = significant_digits_text(min_share) != significant_digits_text(max_share)
+        return f"{'up to ' * is_range}{significant_digits_text(max_share)} times"
     low, high = percent_text(min_share), percent_text(max_share)
     return high if low == high else f"{low.removesuffix(' %')} to {high}"
 

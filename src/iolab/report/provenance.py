@@ -222,10 +222,7 @@ def repeats_sentence(run_counts: RunCounts, brief: Brief) -> str:
             of = "its repeats" if number == "its" else f"{number} repeats"
             return f"Each figure: 1 run, the only one of {of} that is not invalid."
         own = "its" if number == "its" else f"its {number}"
-        return (
-            f"Each figure: those of {own} repeats that are not invalid, of several their geometric "
-            "mean."
-        )
+        return f"Each figure: geometric mean of {own} repeats, invalid ones left out."
     return f"Each figure: geometric mean of {number} repeats."
 
 
