@@ -53,7 +53,7 @@ def record(*slow: SlowIo, telemetry: CounterTable | None = None) -> RunRecord:
 
 def meanwhile(telemetry: CounterTable, slow: SlowIo = SLOW) -> tuple[str, ...]:
     (one,) = slow_ios_of_run(record(slow, telemetry=telemetry), FACTS)
-    return one.meanwhile
+    return one.unusual_event_texts
 
 
 def test_the_slowest_of_all_hosts_come_first() -> None:

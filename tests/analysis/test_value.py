@@ -11,7 +11,7 @@ from iolab.analysis.quotients import (
     capacity_quotients,
     configuration_divisors,
     configuration_ids_without_divisor,
-    configurations_that_are_no_subset,
+    configurations_without_host_subsets,
     cost_currencies,
     fleets_with_single_client,
     improvement_factor,
@@ -114,7 +114,7 @@ def test_a_fleet_stands_beside_the_client_that_differs_in_hosts_alone() -> None:
     ]
     owners = [one, four, elsewhere, other]
     (found,) = fleets_with_single_client(owners, maxima)
-    assert configurations_that_are_no_subset(owners) == (four, elsewhere, other)
+    assert configurations_without_host_subsets(owners) == (four, elsewhere, other)
     assert (found.single_client.configuration, found.fleet.configuration) == ("one", "four")
     assert found.speedup.value == 3.0
     assert found.scaling_efficiency is not None

@@ -52,7 +52,7 @@ def test_parts_are_of_one_host_interval_and_direction() -> None:
         (0, 0, 0, 1),
     ]
     assert parts.start.tolist() == [0, 2, 3, 5, 6]
-    assert table.group_totals(parts).tolist() == [101, 2, 130, 127, 127]
+    assert table.io_count_by_group(parts).tolist() == [101, 2, 130, 127, 127]
 
 
 @pytest.mark.parametrize("ordered", [True, False])
@@ -73,13 +73,13 @@ def test_counts_of_parts_are_added_up_wide(ordered: bool) -> None:  # noqa: FBT0
     rows = keys[1] != 1
     np.add.at(expected, (keys[0][rows], bins[rows]), counts[rows].astype(np.int64))
     assert np.array_equal(sums, expected)
-    assert int(table.group_totals(parts).sum()) == int(counts.sum(dtype=np.int64))
+    assert int(table.io_count_by_group(parts).sum()) == int(counts.sum(dtype=np.int64))
 
 
 def test_a_table_without_rows_has_no_parts() -> None:
     table, sums = empty_bin_table(), np.zeros((1, BIN_COUNT), dtype=np.int64)
     assert len(table.bin_groups()) == 0
-    assert table.group_totals(table.bin_groups()).tolist() == []
+    assert table.io_count_by_group(table.bin_groups()).tolist() == []
     table.add_counts_to(sums, table.bin_groups(), np.zeros(0, dtype=np.int64))
     assert not sums.any()
 

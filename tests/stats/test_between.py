@@ -25,7 +25,7 @@ PRIOR = VariancePrior(0.005**2, 8.0, 24, 48.0)
 
 @given(MEANS)
 def test_without_a_prior_it_is_students_interval_of_logs(means: list[float]) -> None:
-    found = estimate_published_value(means, allowance=0.0)
+    found = estimate_published_value(means, bias_allowance=0.0)
     logs = np.log(means)
     reach = stats.t.ppf(0.975, len(means) - 1) * logs.std(ddof=1) / math.sqrt(len(means))
     assert found.half_width_share == pytest.approx(reach, rel=1e-7, abs=1e-12)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from iolab.core.samples import Floats
-from iolab.stats.change_points import find_change_points, level_noise
+from iolab.stats.change_points import find_change_points, level_noise_sd
 
 
 def series(seed: int, *levels: tuple[int, float], sd: float = 0.02) -> Floats:
@@ -18,7 +18,7 @@ def series(seed: int, *levels: tuple[int, float], sd: float = 0.02) -> Floats:
 def test_a_fault_and_its_repair_are_found_where_they_are() -> None:
     for seed in range(50):
         values = series(seed, (15, 0.0), (15, -0.6), (26, -1.15), (15, 0.0))
-        found = find_change_points(values, level_noise(values))
+        found = find_change_points(values, level_noise_sd(values))
         for truth in (15, 30, 56):
             assert any(cut.low <= truth <= cut.high for cut in found)
         assert len(found) <= 4
@@ -30,7 +30,7 @@ def test_the_loss_of_a_disk_of_a_mirror_and_its_rebuild_are_found() -> None:
     degraded = [701, 600, 573, 574, 600, 600, 599, 563, 565, 599]
     after = [396, 355, 350, 329, 547, 1051, 1076, 1097, 1088, 1049, 1071, 1088, 1083, 1086, 1026]
     values = np.log(np.array([*before, *degraded, *after], dtype=np.float64))
-    found = find_change_points(values, level_noise(values, values[:10]))
+    found = find_change_points(values, level_noise_sd(values, values[:10]))
     assert [cut.index for cut in found] == [10, 20, 25]
 
 
@@ -46,7 +46,7 @@ def dependent(seed: int, count: int, rho: float) -> Floats:
 @pytest.mark.parametrize(("count", "rho"), [(60, 0.0), (300, 0.0), (300, 0.5), (300, 0.8)])
 def test_seconds_of_one_level_have_no_changes(count: int, rho: float) -> None:
     found = [
-        find_change_points(values, level_noise(values))
+        find_change_points(values, level_noise_sd(values))
         for values in (dependent(seed, count, rho) for seed in range(50))
     ]
     assert sum(map(bool, found)) <= 2
@@ -56,7 +56,7 @@ def test_a_change_is_found_among_seconds_that_depend_on_each_other() -> None:
     for seed in range(20):
         values = dependent(seed, 300, 0.5)
         values[150:] -= 0.6
-        (cut,) = find_change_points(values, level_noise(values))
+        (cut,) = find_change_points(values, level_noise_sd(values))
         assert abs(cut.index - 150) <= 1
 
 
@@ -64,13 +64,13 @@ def test_noise_is_that_of_means_over_a_long_stretch() -> None:
     """Of AR(1) it is sqrt((1 + rho) / (1 - rho)) times that of a value."""
     for rho in (0.0, 0.5, 0.8):
         truth = 0.02 * np.sqrt((1 + rho) / (1 - rho))
-        found = [level_noise(dependent(seed, 2000, rho)) for seed in range(5)]
+        found = [level_noise_sd(dependent(seed, 2000, rho)) for seed in range(5)]
         assert np.median(found) == pytest.approx(truth, rel=0.15)
 
 
 def test_a_part_that_scatters_more_counts() -> None:
     values = np.concatenate((series(1, (100, 0.0), sd=0.01), series(2, (30, 0.0), sd=0.1)))
-    assert level_noise(values, values[100:]) > 3 * level_noise(values)
+    assert level_noise_sd(values, values[100:]) > 3 * level_noise_sd(values)
 
 
 def test_a_slow_change_says_that_it_may_lie_elsewhere() -> None:
@@ -84,7 +84,7 @@ def test_a_slow_change_says_that_it_may_lie_elsewhere() -> None:
 def test_a_long_series_is_cut_at_the_very_second() -> None:
     for step in (5, 12_000, 12_011, 28_790):
         values = series(step, (step, 0.0), (28_800 - step, -0.5))
-        (cut,) = find_change_points(values, level_noise(values))
+        (cut,) = find_change_points(values, level_noise_sd(values))
         assert cut.low <= step <= cut.high
         assert cut.high - cut.low <= 1
 
@@ -98,4 +98,4 @@ def test_many_changes_of_a_long_series_are_all_found() -> None:
 
 def test_few_seconds_have_none() -> None:
     assert find_change_points(np.array([1.0, 2.0]), 0.1) == ()
-    assert level_noise(np.array([1.0])) == 0.0
+    assert level_noise_sd(np.array([1.0])) == 0.0

@@ -104,7 +104,9 @@ def test_fewer_than_ten_stalls_decide_far_quantiles() -> None:
 def test_the_interval_of_few_blocks_is_stretched_by_students_law() -> None:
     drawn = np.exp(np.linspace(math.log(900), math.log(1100), 1001))  # evenly, between those
     nothing_beyond, edges = np.zeros(100), np.arange(0, 100, 10)
-    found = _quantile_errors(1000.0, drawn, nothing_beyond, edges).to_estimate(1000.0, wander=0.0)
+    found = _quantile_errors(1000.0, drawn, nothing_beyond, edges).to_estimate(
+        1000.0, correlated_error_bound=0.0
+    )
     assert found.low_ns is not None
     assert found.high_ns is not None
     # Student's t at 9 degrees is 2.262157, the normal's 1.96; ten blocks lack one degree.

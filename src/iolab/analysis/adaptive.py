@@ -101,7 +101,7 @@ class RunResultLog:
         """Whether a run of a point has failed for good."""
         return any(run.status is RunStatus.FAILED for run in self.runs_of_point(digest))
 
-    def is_unmeasurable(self, digest: str, metric: str) -> bool:
+    def has_failed_run_or_lacks_metric(self, digest: str, metric: str) -> bool:
         """Whether no use is to be had of a point: a run of it failed, or none has the metric."""
         return self.has_failed_run(digest) or bool(
             self.runs_of_point(digest) and not self.metric_values(digest, metric)
@@ -128,7 +128,7 @@ class RunResultLog:
                 df += len(logs) - 1
         return math.sqrt(total / df)
 
-    def relative_half_widths(self, digests: Sequence[str]) -> dict[str, float]:
+    def half_width_shares_by_point(self, digests: Sequence[str]) -> dict[str, float]:
         """Half of the published interval of each point's figure as a share, where it has runs."""
         used = [
             run
@@ -226,12 +226,12 @@ class RepeatCountRule:
             for p in points
             if not log.has_failed_run(p.digest) and len(log.runs_of_point(p.digest)) < 2 * most
         ]
-        wide = log.relative_half_widths([point.digest for point in alive])
+        wide = log.half_width_shares_by_point([point.digest for point in alive])
         few = {
             p.digest
             for p in alive
             if log.usable_run_count(p.digest) < min_repeats
-            or self._lacks_second_sound_run(log, p, most)
+            or self._lacks_second_publishable_run(log, p, most)
         }
         vague = {digest for digest, half in wide.items() if half > method.target_half_width}
         return [
@@ -241,7 +241,7 @@ class RepeatCountRule:
             or (point.digest in vague and log.usable_run_count(point.digest) < most)
         ]
 
-    def _lacks_second_sound_run(self, log: RunResultLog, point: Point, max_runs: int) -> bool:
+    def _lacks_second_publishable_run(self, log: RunResultLog, point: Point, max_runs: int) -> bool:
         """Whether a point has a sound run but no second, so that it would have no interval."""
         sound = sum(is_publishable(run) for run in log.runs_of_point(point.digest))
         wanted = min(2, self._study.method.repeats)
@@ -261,7 +261,9 @@ class LoadCurveDecisionGroup:
         """The next load of the curve; when it is known, repeats of what was measured."""
         points = {place[0]: point for place, point in self._search.points.items()}
         alive = {
-            load: p for load, p in points.items() if not log.is_unmeasurable(p.digest, self._metric)
+            load: p
+            for load, p in points.items()
+            if not log.has_failed_run_or_lacks_metric(p.digest, self._metric)
         }
         if not alive:
             return ()
@@ -281,7 +283,11 @@ def adaptive_curve_from_log(
     """The curve as far as it is known; None where no load can be measured."""
     metric = search.workload.rate_metric
     places = {place[0]: point for place, point in search.points.items()}
-    alive = {load: p for load, p in places.items() if not log.is_unmeasurable(p.digest, metric)}
+    alive = {
+        load: p
+        for load, p in places.items()
+        if not log.has_failed_run_or_lacks_metric(p.digest, metric)
+    }
     if not alive:
         return None
     headline = [load for load in search.workload.search_goal.headline if load in alive]
@@ -309,7 +315,7 @@ class PeakSearchDecisionGroup:
         """The next point of the search; when it has ended, a repeat of the best."""
         search = peak_search_from_log(self._search, log)
         place = search.next_point()
-        if place is not None and not log.is_unmeasurable(
+        if place is not None and not log.has_failed_run_or_lacks_metric(
             self._search.points[place].digest, self._metric
         ):
             return (self._search.points[place],)
@@ -344,7 +350,7 @@ class MaxLoadDecisionGroup:
         (base,) = self._search.points.values()
         trail = max_load_progress_from_log(self._search, log)
         if trail is None:
-            return () if log.is_unmeasurable(base.digest, IOPS) else (base,)
+            return () if log.has_failed_run_or_lacks_metric(base.digest, IOPS) else (base,)
         if trail.lost:
             return ()
         if trail.wanted is not None:
@@ -469,7 +475,7 @@ def max_load_progress_from_log(search: SearchSpace, log: RunResultLog) -> MaxLoa
 def is_run_of_max_load_search(search: SearchSpace, result: RunResult) -> bool:
     """Whether a search for the highest rate decides by a run: one of its load under a rate."""
     (base,) = search.points.values()
-    return result.status is RunStatus.DONE and _is_rate_limited_run_of(result, base)
+    return result.status is RunStatus.DONE and _is_run_at_rate_of_point(result, base)
 
 
 def total_job_count(study: Study, point: Point) -> int:
@@ -479,7 +485,7 @@ def total_job_count(study: Study, point: Point) -> int:
     )
 
 
-def _is_rate_limited_run_of(result: RunResult, base: Point) -> bool:
+def _is_run_at_rate_of_point(result: RunResult, base: Point) -> bool:
     """Whether a run is of the same behaviour under a rate."""
     own = (result.configuration, result.workload, result.axis[:-1])
     same = own == (base.configuration, base.workload, base.axis)
@@ -516,7 +522,7 @@ class AdaptiveQueue:
         self._order = 0
         self._rounds = 0
         self._sentinel = sentinel_point(study)
-        self._blocks = deque(_plan_points_by_repeat(plan, self._sentinel))
+        self._blocks = deque(_points_by_repeat_sentinel_first(plan, self._sentinel))
         self._points: dict[str, Point] = {}
         self._since: list[RunResult] = []
         self._alarms = 0
@@ -607,7 +613,7 @@ class AdaptiveQueue:
         self._messages.append(f"{sentinel_alarm_text(alarms[-1])} The runs between are made again.")
 
 
-def _plan_points_by_repeat(plan: Plan, sentinel: Point | None) -> list[list[Point]]:
+def _points_by_repeat_sentinel_first(plan: Plan, sentinel: Point | None) -> list[list[Point]]:
     """The plan's runs by repeat, each in the plan's order; of the first the sentinel first."""
     blocks: dict[int, list[Point]] = {}
     for run in plan.runs:

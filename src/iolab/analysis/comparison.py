@@ -108,7 +108,7 @@ def compare_sides(
         if same:
             return _same_session_comparison(len(pairs[workload_and_axis][0].results))
         prior = priors.prior_of_point(_side_point_key(workload_and_axis, "baseline"), metric)
-        return compare_pair(pairs[workload_and_axis], metric, prior, one_session=one_session)
+        return compare_pair(pairs[workload_and_axis], metric, prior, same_session=one_session)
 
     rows, without = compare_metrics(pairs, baseline.study, metrics, compare_metric_of_pair)
     if not metrics:
@@ -184,11 +184,15 @@ def _metric_summaries(
             yield MetricSummary(metric, betters[metric], count, overall)
 
 
-def _widen_interval(overall: GeometricMeanRatio, by: float) -> GeometricMeanRatio:
+def _widen_interval(mean_ratio: GeometricMeanRatio, log_margin: float) -> GeometricMeanRatio:
     """The interval wider by a share on either side: errors of bins need not cancel over points."""
-    if overall.low is None or overall.high is None:
-        return overall
-    return replace(overall, low=overall.low * math.exp(-by), high=overall.high * math.exp(by))
+    if mean_ratio.low is None or mean_ratio.high is None:
+        return mean_ratio
+    return replace(
+        mean_ratio,
+        low=mean_ratio.low * math.exp(-log_margin),
+        high=mean_ratio.high * math.exp(log_margin),
+    )
 
 
 class HistoryValue(Record):

@@ -40,6 +40,6 @@ def session_load_findings(study: Study, results: Sequence[RunResult]) -> LoadFin
     return fits.fit_load_findings(study, full_fleet, searches, lines)
 
 
-def _measured_point_count(search: SearchSpace, measured: set[str]) -> int:
+def _measured_point_count(search: SearchSpace, measured_digests: set[str]) -> int:
     """How many of its points have a run."""
-    return sum(point.digest in measured for point in search.points.values())
+    return sum(point.digest in measured_digests for point in search.points.values())

@@ -305,7 +305,7 @@ def _point_setting_differences(
                 ("engine", point.job.engine, other.job.engine)
             ]
         else:
-            settings = _differing_settings(point.job, other.job)
+            settings = _setting_values_of_both_sides(point.job, other.job)
         hosts = (
             "host_numjobs",
             _host_job_counts(point.host_numjobs),
@@ -341,19 +341,21 @@ def _client_count_text(side: ComparisonSide) -> str:
     return f"guests on {len({side.study.host(name).hypervisor for name in hosts})} nodes"
 
 
-def _differing_settings(job: Record, other: object) -> Iterator[tuple[str, object, object]]:
+def _setting_values_of_both_sides(
+    job: Record, other: object
+) -> Iterator[tuple[str, object, object]]:
     """Every setting of two jobs of one kind by its name, those of sets of data and each option."""
     for name in field_names(job):
         first, second = getattr(job, name), getattr(other, name)
         if isinstance(first, Record):
-            yield from _differing_settings(first, second)
+            yield from _setting_values_of_both_sides(first, second)
         elif name in _OPTIONS:
-            yield from _paired_options(dict(first), dict(second))
+            yield from _option_values_of_both_sides(dict(first), dict(second))
         else:
             yield name, first, second
 
 
-def _paired_options(
+def _option_values_of_both_sides(
     first: Mapping[str, object], second: Mapping[str, object]
 ) -> Iterator[tuple[str, object, object]]:
     """Each option that is not the same on both sides."""

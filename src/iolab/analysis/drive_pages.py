@@ -162,9 +162,9 @@ def _intel_smart_item_value(page: bytes, key: int) -> int | None:
     return None
 
 
-def _page_bytes(pages: Iterable[LogPage], number: int, length: int) -> bytes | None:
+def _page_bytes(pages: Iterable[LogPage], page_number: int, length: int) -> bytes | None:
     for page in pages:
-        if page.page == number and page.namespace is None and page.hex is not None:
+        if page.page == page_number and page.namespace is None and page.hex is not None:
             try:
                 content = bytes.fromhex(page.hex)
             except ValueError:

@@ -28,11 +28,11 @@ def run_evenness(record: RunRecord, load_sums: LoadSums) -> HostEvenness | None:
 
 
 def host_evenness(
-    hosts: Sequence[HostRun], spans: Sequence[Window | None], rates: Floats
+    hosts: Sequence[HostRun], io_windows: Sequence[Window | None], rates: Floats
 ) -> HostEvenness | None:
     """The spread of several hosts that all worked, by when and how fast each did; else None."""
-    present = [span for span in spans if span is not None]
-    if len(present) < 2 or len(present) < len(spans):
+    present = [span for span in io_windows if span is not None]
+    if len(present) < 2 or len(present) < len(io_windows):
         return None
     starts = [span.start_ns for span in present]
     ends = [span.end_ns for span in present]
@@ -52,14 +52,14 @@ def host_evenness(
     )
 
 
-def host_io_windows(record: RunRecord, cut: MeasuredPart) -> tuple[Window | None, ...]:
+def host_io_windows(record: RunRecord, measured_part: MeasuredPart) -> tuple[Window | None, ...]:
     """Each host's first to last I/O on the controller's clock, None where it did none.
 
     Where an engine does not tell these moments, the ends of its intervals stand for them.
     """
     return tuple(
         _host_io_window(host, counted)
-        for host, counted in zip(record.hosts, cut.host_windows, strict=True)
+        for host, counted in zip(record.hosts, measured_part.host_windows, strict=True)
     )
 
 
@@ -94,11 +94,11 @@ def largest_clock_drift_ns(hosts: Sequence[HostRun]) -> int | None:
     return max(drifts, key=abs, default=None)
 
 
-def _host_io_window(host: HostRun, counted_window: Window | None) -> Window | None:
+def _host_io_window(host: HostRun, fallback_window: Window | None) -> Window | None:
     if host.start_real_ns is None or host.end_real_ns is None:
-        return counted_window
+        return fallback_window
     if host.end_real_ns < host.start_real_ns:
-        return counted_window
+        return fallback_window
     return Window(
         host.start_real_ns - host.clock_offset_ns, host.end_real_ns - host.clock_offset_ns
     )

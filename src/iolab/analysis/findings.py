@@ -30,7 +30,7 @@ from iolab.analysis.quotients import (
     BestValue,
     Quotient,
     capacity_quotients,
-    configurations_that_are_no_subset,
+    configurations_without_host_subsets,
     rate_quotients,
 )
 from iolab.core.configuration import Configuration, LatencyLimit
@@ -167,7 +167,7 @@ class KneeFinding(Record):
     run_keys: tuple[RunKey, ...]
 
 
-class QuotientFinding(Record):
+class PerUnitFinding(Record):
     """What a configuration gives for what: a best figure, or capacity, over its cost or its size.
 
     `divisor_unit` is `1000 EUR`, `TB raw`, `TB usable` or `node`; `value` in the figure's unit for
@@ -266,7 +266,7 @@ Finding = (
     | WinLossFinding
     | CrossoverFinding
     | KneeFinding
-    | QuotientFinding
+    | PerUnitFinding
     | BottleneckFinding
     | Recommendation
 )
@@ -407,24 +407,26 @@ def knee_findings(study: Study, points: Sequence[PointSummary]) -> Iterator[Knee
 
 
 def first_knee_load(
-    points: Sequence[PointSummary], job: AnyJob, axis_name: str, rate: str
+    points: Sequence[PointSummary], job: AnyJob, axis_name: str, rate_metric_key: str
 ) -> int | None:
     """The load from which one curve no longer pays; None where it does, or the axis is no load."""
     if axis_name not in job.load_axes:
         return None
     each = (
-        _first_unprofitable_step(curve, axis_name, rate)
+        _first_unprofitable_step(curve, axis_name, rate_metric_key)
         for _, curve in trusted_curves(points, axis_name)
     )
     return next((bend.point.load_on_axis(axis_name) for bend in each if bend is not None), None)
 
 
-def quotient_findings(study: Study, best: Sequence[BestPointFinding]) -> Iterator[QuotientFinding]:
+def per_cost_and_capacity_findings(
+    study: Study, best: Sequence[BestPointFinding]
+) -> Iterator[PerUnitFinding]:
     """Bests over cost and size, and capacity over cost, where the study says these.
 
     What loads the storage of another with fewer hosts was not bought besides.
     """
-    owners = configurations_that_are_no_subset(study.configurations)
+    owners = configurations_without_host_subsets(study.configurations)
     offers = [
         *rate_quotients(owners, map(_best_value_of_finding, best)),
         *capacity_quotients(owners),
@@ -434,7 +436,7 @@ def quotient_findings(study: Study, best: Sequence[BestPointFinding]) -> Iterato
         levels = [member.dividend.level for member in members if member.dividend.level is not None]
         for place, offer in enumerate(ranked):
             behind = ranked[place + 1 :]
-            yield QuotientFinding(
+            yield PerUnitFinding(
                 configuration=offer.dividend.configuration,
                 workload=workload,
                 metric=metric,
@@ -473,11 +475,11 @@ def _quotients_by_ranking_group(
 
 
 def trusted_curves(
-    points: Iterable[PointSummary], name: str
+    points: Iterable[PointSummary], axis_name: str
 ) -> Iterator[tuple[Axis, tuple[PointSummary, ...]]]:
-    """The trusted points by the values of their other axes, each ascending in the load `name`."""
+    """The trusted points by the values of their other axes, each ascending in that axis of load."""
     for (_, fixed), members in curves_along_load_axis(
-        (point for point in points if point.is_trusted), name
+        (point for point in points if point.is_trusted), axis_name
     ):
         yield fixed, members
 
@@ -508,7 +510,7 @@ class _CurveStep(NamedTuple):
 
 
 def _first_unprofitable_step(
-    curve: Sequence[PointSummary], name: str, rate: str
+    curve: Sequence[PointSummary], axis_name: str, rate_metric_key: str
 ) -> _CurveStep | None:
     """The first step that costs more than it gives; None where every step pays.
 
@@ -517,11 +519,11 @@ def _first_unprofitable_step(
     if len(curve) < BEND_LOADS_MIN:
         return None
     for point, next_point in pairwise(curve):
-        low, high = point.metric_value(rate), next_point.metric_value(rate)
+        low, high = point.metric_value(rate_metric_key), next_point.metric_value(rate_metric_key)
         short, long = mean_latency_ns(point), mean_latency_ns(next_point)
         if not (low and high and short and long):
             continue
-        more = math.log(next_point.load_on_axis(name) / point.load_on_axis(name))
+        more = math.log(next_point.load_on_axis(axis_name) / point.load_on_axis(axis_name))
         if (
             math.log(high / low) < WORTHWHILE_GAIN_SHARE * more
             and math.log(long / short) > WORTHWHILE_GAIN_SHARE * more
@@ -532,17 +534,22 @@ def _first_unprofitable_step(
 
 
 def _is_knee_within_intervals(
-    point: PointSummary, other: PointSummary, name: str, rate: str
+    point: PointSummary, other: PointSummary, axis_name: str, rate_metric_key: str
 ) -> bool:
     """Whether a step that bends does so, too, at those ends of all intervals that speak against."""
     short, long = _mean_latency_metric(point), _mean_latency_metric(other)
     if short is None or long is None:
         return False
-    least, most = _low_or_value(point.metrics[rate]), _high_or_value(other.metrics[rate])
+    least, most = (
+        _low_or_value(point.metrics[rate_metric_key]),
+        _high_or_value(other.metrics[rate_metric_key]),
+    )
     before, after = _high_or_value(short), _low_or_value(long)
     if not (least > 0 and most < math.inf and 0 < before < math.inf and after > 0):
         return False
-    more = WORTHWHILE_GAIN_SHARE * math.log(other.load_on_axis(name) / point.load_on_axis(name))
+    more = WORTHWHILE_GAIN_SHARE * math.log(
+        other.load_on_axis(axis_name) / point.load_on_axis(axis_name)
+    )
     return math.log(most / least) < more < math.log(after / before)
 
 
@@ -608,7 +615,9 @@ def bottleneck_findings(
         less = metric_spec(best.metric).better is BetterDirection.LOWER
         names = [] if less else axes.get(best.workload, [])
         step = _first_worthwhile_load_step(members, point, names, best.metric)
-        decision = decide_bottleneck(resources_by_run[key], step, is_steady=_is_steady_rate(best))
+        decision = decide_bottleneck(
+            resources_by_run[key], step, is_steady=_is_rate_equal_over_repeats(best)
+        )
         steps = decision.step.run_keys if decision.step else ()
         yield BottleneckFinding(
             configuration=best.configuration,
@@ -616,14 +625,14 @@ def bottleneck_findings(
             axis=best.axis,
             decision=decision,
             resources=resources_by_run[key],
-            contention_law=_contention_law(members, point, decision, best.metric),
+            contention_law=_usl_fit_without_full_resource(members, point, decision, best.metric),
             level=best.level,
             run_keys=tuple(dict.fromkeys((key, *steps))),
             has_phases=study.scenario is not None,
         )
 
 
-def _is_steady_rate(best: BestPointFinding) -> bool:
+def _is_rate_equal_over_repeats(best: BestPointFinding) -> bool:
     """Whether repeats gave one rate to within what only a set limit does."""
     half = best.value.half_width_share
     is_rate = metric_spec(best.metric).better is BetterDirection.HIGHER
@@ -631,7 +640,7 @@ def _is_steady_rate(best: BestPointFinding) -> bool:
     return is_rate and has_repeats and half is not None and half <= STEADY_HALF_WIDTH
 
 
-def _contention_law(
+def _usl_fit_without_full_resource(
     points: Sequence[PointSummary],
     best: PointSummary,
     decision: BottleneckDecision,
@@ -645,12 +654,12 @@ def _contention_law(
 
 
 def _first_worthwhile_load_step(
-    points: Sequence[PointSummary], best: PointSummary, names: Sequence[str], metric_key: str
+    points: Sequence[PointSummary], best: PointSummary, axis_names: Sequence[str], metric_key: str
 ) -> LoadStep | None:
     """Of all axes of load the step that still pays; else the first: one way to more is enough."""
     steps = [
         step
-        for name in names
+        for name in axis_names
         if (
             step := load_step_of_best(
                 _curve_through_point(points, best, name), best, name, metric_key
@@ -663,8 +672,8 @@ def _first_worthwhile_load_step(
 
 
 def _curve_through_point(
-    points: Sequence[PointSummary], best: PointSummary, name: str
+    points: Sequence[PointSummary], best: PointSummary, axis_name: str
 ) -> tuple[PointSummary, ...]:
     """The points that differ from the best in that load alone."""
-    fixed = axis_without_names(best.key.axis, name)
-    return next((curve for other, curve in trusted_curves(points, name) if other == fixed), ())
+    fixed = axis_without_names(best.key.axis, axis_name)
+    return next((curve for other, curve in trusted_curves(points, axis_name) if other == fixed), ())

@@ -38,12 +38,12 @@ def fit_load_findings(
     study: Study,
     results: Iterable[RunResult],
     searches: Sequence[SearchSpace],
-    lines: Iterable[SearchSpace],
+    single_axis_searches: Iterable[SearchSpace],
 ) -> LoadFindings:
     """What results say of the searches, and of the lines along one axis of load."""
     log = RunResultLog(study, results)
     log.update_sentinel_alarms()
-    curves = (_fit_load_curve(study, search, log) for search in lines)
+    curves = (_fit_load_curve(study, search, log) for search in single_axis_searches)
     max_loads = _searches_with_objective(searches, Objective.MAX_LOAD)
     loads = (_max_load_finding(s, log) for s in max_loads if not s.axes)
     listed = (_listed_load_finding(s, log) for s in max_loads if s.axes)

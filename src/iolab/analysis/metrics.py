@@ -90,17 +90,19 @@ def fleet_metrics(load_sums: LoadSums, directions: Directions) -> dict[str, Metr
 
 def host_metrics(load_sums: LoadSums, host_index: int, directions: Directions) -> dict[str, Metric]:
     """The metrics of one host."""
-    return _merged_metrics(load_sums, [host_index], directions)
+    return _metrics_of_pooled_hosts(load_sums, [host_index], directions)
 
 
 def group_metrics(
     load_sums: LoadSums, hosts: list[int], directions: Directions
 ) -> dict[str, Metric]:
     """The metrics of some hosts together, merged as those of all; none without a common window."""
-    return _merged_metrics(load_sums, hosts if load_sums.has_common_window else [], directions)
+    return _metrics_of_pooled_hosts(
+        load_sums, hosts if load_sums.has_common_window else [], directions
+    )
 
 
-def _merged_metrics(
+def _metrics_of_pooled_hosts(
     load_sums: LoadSums, hosts: list[int], directions: Directions
 ) -> dict[str, Metric]:
     values: dict[str, float | None] = {}
@@ -175,7 +177,7 @@ def metrics_with_intervals(
     prefixes = [prefix for prefix, _ in key_prefixes_and_directions(directions)]
     bounded = with_stall_percentiles_as_bounds(metrics, prefixes, "p99_5", steady)
     if record.rule is not None and steady is not None:
-        for key in _rule_rate_metric_keys(record, load_sums, directions):
+        for key in _metric_keys_judged_by_rule(record, load_sums, directions):
             bounded[key] = rate_with_interval(bounded[key], steady)
     for prefix, used in key_prefixes_and_directions(directions):
         bounded |= percentiles_with_intervals(
@@ -187,18 +189,19 @@ def metrics_with_intervals(
 def with_stall_percentiles_as_bounds(
     metrics: Mapping[str, Metric],
     prefixes: Iterable[str],
-    nearest: str,
+    bound_percentile: str,
     steady: SteadinessView | None,
 ) -> dict[str, Metric]:
-    """The metrics; of a run with a few stalls the far percentiles are "more than" the `nearest`.
+    """The metrics; of a run with a few stalls the far percentiles have only a lower bound.
 
-    One stall more or less would decide them. The prefixes are those of keys of latencies.
+    That is the `bound_percentile`. One stall more or less would decide them. The prefixes
+    are those of keys of latencies.
     """
     kept = dict(metrics)
     if steady is None or not has_few_stalls(steady.stall_count):
         return kept
     for prefix in prefixes:
-        near = kept[f"{prefix}lat_ns_{nearest}"]
+        near = kept[f"{prefix}lat_ns_{bound_percentile}"]
         for name in STALL_BOUND_PERCENTILES:
             key = f"{prefix}lat_ns_{name}"
             if kept[key].value is not None:
@@ -207,7 +210,7 @@ def with_stall_percentiles_as_bounds(
     return kept
 
 
-def _rule_rate_metric_keys(
+def _metric_keys_judged_by_rule(
     record: RunRecord, load_sums: LoadSums, directions: Directions
 ) -> list[str]:
     """The rates that are the rule's own, but for a constant factor."""
@@ -241,7 +244,7 @@ def percentiles_with_intervals(
     prefix: str,
     percentiles: Sequence[tuple[str, float]],
     record: RunRecord,
-    measured: MeasuredPart,
+    measured_part: MeasuredPart,
     directions: Sequence[int],
 ) -> dict[str, Metric]:
     """Those percentiles of a key prefix that have a value, with intervals by resampling seconds.
@@ -249,13 +252,13 @@ def percentiles_with_intervals(
     `directions` are the numbers of the directions or operations that they speak of. Empty without a
     common window, for a run that is too short, and without those whose seconds are too correlated.
     """
-    window = measured.common_window
+    window = measured_part.common_window
     keys = {f"{prefix}lat_ns_{name}": percent / 100 for name, percent in percentiles}
     keys = {key: q for key, q in keys.items() if metrics[key].value is not None}
     count = bootstrap_block_count(int(window.seconds)) if window else 0
     if window is None or not keys or count == 0:
         return {}
-    bins, counts = _latency_counts_by_second(record, measured, window, directions)
+    bins, counts = _latency_counts_by_second(record, measured_part, window, directions)
     # The same run has the same intervals whenever it is judged.
     seed = [int(record.run.point.digest, 16), record.run.repeat, len(prefix)]
     quantiles = latency_quantile_estimates(
@@ -272,7 +275,7 @@ def percentiles_with_intervals(
 
 
 def _latency_counts_by_second(
-    record: RunRecord, measured: MeasuredPart, window: Window, directions: Sequence[int]
+    record: RunRecord, measured_part: MeasuredPart, window: Window, directions: Sequence[int]
 ) -> tuple[Ints, Ints]:
     """The bins that count anything, and the counts by second of the window and such bin.
 
@@ -287,8 +290,8 @@ def _latency_counts_by_second(
     stride = int(table.seq.max(initial=0)) + 1
     at = np.zeros(len(record.hosts) * stride, dtype=np.int64)
     at[table.host * stride + table.seq] = second
-    parts = measured.bin_groups.select_groups(
-        measured.bin_group_mask & np.isin(measured.bin_groups.direction, directions)
+    parts = measured_part.bin_groups.select_groups(
+        measured_part.bin_group_mask & np.isin(measured_part.bin_groups.direction, directions)
     )
     bins = record.bins.nonempty_bins(parts)
     columns = np.zeros(BIN_COUNT, dtype=np.int64)

@@ -146,10 +146,10 @@ def default_metric_keys_of_pairs(study: Study, pairs: Mapping[WorkloadAndAxis, P
     return list(dict.fromkeys(every))
 
 
-def operation_rate_keys(keys: Iterable[str], is_known: Callable[[str], bool]) -> list[str]:
+def operation_rate_keys(keys: Iterable[str], is_key_present: Callable[[str], bool]) -> list[str]:
     """The rate of each operation: over the common window where that is known, else the phase."""
     return [
-        rate_key(operation) if is_known(rate_key(operation)) else phase_rate_key(operation)
+        rate_key(operation) if is_key_present(rate_key(operation)) else phase_rate_key(operation)
         for operation in operations_with_phase_rate(keys)
     ]
 
@@ -176,7 +176,9 @@ def _has_response_times(side: PointSummary) -> bool:
     return any(SERVICE_MEAN in run.metrics for run in side.results)
 
 
-def compare_pair(pair: Pair, metric: str, prior: VariancePrior, *, one_session: bool) -> Comparison:
+def compare_pair(
+    pair: Pair, metric: str, prior: VariancePrior, *, same_session: bool
+) -> Comparison:
     """The candidate against the baseline by run means; `incomparability_reason` must have none.
 
     Runs of one session are paired by repeat, since a repeat is a block in which both were measured.
@@ -193,16 +195,16 @@ def compare_pair(pair: Pair, metric: str, prior: VariancePrior, *, one_session: 
     )
     runs = (*pair[0].results, *pair[1].results)
     both = sorted(first.keys() & second.keys())
-    if one_session and len(both) > 1 and len({session_index(run) for run in runs}) == 1:
+    if same_session and len(both) > 1 and len({session_index(run) for run in runs}) == 1:
         return compare_paired(
             _values_in_repeat_order(first, both),
             _values_in_repeat_order(second, both),
             better,
             prior,
-            allowance=allowance,
+            bias_allowance=allowance,
         )
     values = (list(first.values()), list(second.values()))
-    return compare_unpaired(*values, better, prior, allowance=allowance)
+    return compare_unpaired(*values, better, prior, bias_allowance=allowance)
 
 
 def pair_log_bin_error(pair: Pair, metric: str) -> float:
@@ -264,21 +266,21 @@ class ComparedMetric(Record):
 def match_points(
     baseline: Mapping[WorkloadAndAxis, PointSummary],
     candidate: Mapping[WorkloadAndAxis, PointSummary],
-    names: tuple[str, str],
+    side_names: tuple[str, str],
 ) -> tuple[dict[WorkloadAndAxis, Pair], list[SkippedPoint]]:
     """The points that both have sound runs of, in the baseline's order, the others with a reason.
 
-    `names` are what the reasons call the two.
+    `side_names` are what the reasons call the two.
     """
     pairs: dict[WorkloadAndAxis, Pair] = {}
     skipped: list[SkippedPoint] = []
     for place in dict.fromkeys((*baseline, *candidate)):
         first, second = baseline.get(place), candidate.get(place)
         if first is None or second is None:
-            lacking = names[0] if first is None else names[1]
+            lacking = side_names[0] if first is None else side_names[1]
             skipped.append(SkippedPoint(*place, f"{lacking} has no such point"))
         elif not (first.is_trusted and second.is_trusted):
-            lacking = names[1] if first.is_trusted else names[0]
+            lacking = side_names[1] if first.is_trusted else side_names[0]
             skipped.append(SkippedPoint(*place, f"no run of {lacking} is done and not invalid"))
         else:
             pairs[place] = (first, second)
@@ -289,9 +291,9 @@ def compare_metrics(
     pairs: Mapping[WorkloadAndAxis, Pair],
     study: Study,
     metrics: Sequence[str],
-    judge: Callable[[WorkloadAndAxis, str], Comparison],
+    compare_metric_at: Callable[[WorkloadAndAxis, str], Comparison],
 ) -> tuple[tuple[ComparedMetric, ...], list[SkippedPoint]]:
-    """What `judge` says of each metric of each pair, and what cannot be compared, with the reason.
+    """Each metric of each pair by `compare_metric_at`, and what cannot be compared, with why.
 
     Without metrics named those of `default_metric_keys`. Verdicts are held together by Holm's
     correction.
@@ -307,7 +309,9 @@ def compare_metrics(
             level = worst_level(side.level for side in pair)
             error = pair_log_bin_error(pair, metric)
             compared.append(
-                ComparedMetric(*place, metric, first, second, judge(place, metric), level, error)
+                ComparedMetric(
+                    *place, metric, first, second, compare_metric_at(place, metric), level, error
+                )
             )
     judged = apply_holm_correction([row.comparison for row in compared])
     held = (replace(row, comparison=last) for row, last in zip(compared, judged, strict=True))
@@ -435,22 +439,26 @@ class GainsByPair:
         return self._gains_of_pair(baseline, candidate)
 
     def comparison(
-        self, names: tuple[str, str], place: WorkloadAndAxis, metric: str
+        self, configuration_ids: tuple[str, str], workload_and_axis: WorkloadAndAxis, metric: str
     ) -> Comparison | None:
         """The second of two configurations against the first at one place; None where unknown.
 
         A metric that is not compared by default is held together with those that are.
         """
-        if not set(names) <= set(self._order):
+        if not set(configuration_ids) <= set(self._order):
             return None
-        first, second = sorted(names, key=self._order.index)
+        first, second = sorted(configuration_ids, key=self._order.index)
         gains = self._gains_of_pair(first, second)
         if metric not in gains.metrics:
             gains = self._gains_with_metric(first, second, metric)
-        cell = gains.cell(*place, metric)
+        cell = gains.cell(*workload_and_axis, metric)
         if cell is None:
             return None
-        return cell.comparison if names == (first, second) else inverted_comparison(cell.comparison)
+        return (
+            cell.comparison
+            if configuration_ids == (first, second)
+            else inverted_comparison(cell.comparison)
+        )
 
     def _gains_with_metric(self, first: str, second: str, metric: str) -> ConfigurationGains:
         """The default comparisons of two with those of one more metric, all held together."""
@@ -486,28 +494,34 @@ def _gains_over_baseline(
     study: Study,
     summaries: Sequence[PointSummary],
     metrics: Sequence[str],
-    names: tuple[str, str],
-    known: KnownRunLogarithms | None = None,
+    configuration_ids: tuple[str, str],
+    logarithms_cache: KnownRunLogarithms | None = None,
 ) -> ConfigurationGains:
-    """The second of two configurations against the first; `known` as of `fit_point_priors`."""
+    """The second of two configurations against the first.
+
+    `logarithms_cache` is as of `fit_point_priors`.
+    """
     baseline, candidate = (
         {(s.key.workload, s.key.axis): s for s in summaries if s.key.configuration == name}
-        for name in names
+        for name in configuration_ids
     )
-    pairs, skipped = match_points(baseline, candidate, names)
+    pairs, skipped = match_points(baseline, candidate, configuration_ids)
     used = metrics or default_metric_keys_of_pairs(study, pairs)
     priors = fit_point_priors(
-        {side.key: side.results for pair in pairs.values() for side in pair}, study, used, known
+        {side.key: side.results for pair in pairs.values() for side in pair},
+        study,
+        used,
+        logarithms_cache,
     )
 
     def compare_metric_of_pair(workload_and_axis: WorkloadAndAxis, metric: str) -> Comparison:
         pair = pairs[workload_and_axis]
         return compare_pair(
-            pair, metric, priors.prior_of_point(pair[0].key, metric), one_session=True
+            pair, metric, priors.prior_of_point(pair[0].key, metric), same_session=True
         )
 
     cells, without = compare_metrics(pairs, study, metrics, compare_metric_of_pair)
-    return ConfigurationGains(*names, cells, (*skipped, *without))
+    return ConfigurationGains(*configuration_ids, cells, (*skipped, *without))
 
 
 def _gain_share_interval(

@@ -350,21 +350,21 @@ class PointPriors(Record):
 
 
 def fit_point_priors(
-    groups: Mapping[PointKey, Sequence[RunResult]],
+    runs_by_point: Mapping[PointKey, Sequence[RunResult]],
     study: Study,
     metrics: Collection[str] | None = None,
-    known: KnownRunLogarithms | None = None,
+    logarithms_cache: KnownRunLogarithms | None = None,
 ) -> PointPriors:
     """The priors of these points, of all metrics or of those named.
 
-    A point that has a single run says nothing, and asks nothing here. What is `known` of points is
-    not computed again, and what is not is added to it.
+    A point that has a single run says nothing, and asks nothing here. What the `logarithms_cache`
+    has is not computed again, and what it has not is added to it.
     """
-    logs_by_point: KnownRunLogarithms = {} if known is None else known
+    logs_by_point: KnownRunLogarithms = {} if logarithms_cache is None else logarithms_cache
     workloads = {workload.id: workload for workload in study.workloads}
-    places = {key: _stratum_path(workloads.get(key.workload), key) for key in groups}
+    places = {key: _stratum_path(workloads.get(key.workload), key) for key in runs_by_point}
     cells: dict[tuple[str, str], list[tuple[tuple[str, ...], Variance]]] = {}
-    for key, runs in groups.items():
+    for key, runs in runs_by_point.items():
         used = [run for run in runs if is_publishable(run)]
         if len(used) < REPLICATED:
             continue
@@ -432,17 +432,24 @@ def _metric_over_runs(
     unit: str,
     runs: Sequence[RunResult],
     prior: VariancePrior,
-    known: RunLogarithms | None = None,
+    known_logarithms: RunLogarithms | None = None,
 ) -> Metric:
     """One metric over the runs; values of zero have no logarithm, so they get no interval.
 
-    `known` are the logarithms of its values, of several runs.
+    `known_logarithms` are the logarithms of its values, of several runs.
     """
-    is_whole = known is not None and len(known.logs) == len(runs)
-    if known is not None and is_whole and metric_spec(name).combine is not CombineRule.EXTREME:
+    is_whole = known_logarithms is not None and len(known_logarithms.logs) == len(runs)
+    if (
+        known_logarithms is not None
+        and is_whole
+        and metric_spec(name).combine is not CombineRule.EXTREME
+    ):
         # Every run has a value: none is a bound, and no percentile is missing.
         whole = estimate_value_of_logarithms(
-            known.logs, known.variance, prior, allowance=_common_bias_allowance(name, runs)
+            known_logarithms.logs,
+            known_logarithms.variance,
+            prior,
+            bias_allowance=_common_bias_allowance(name, runs),
         )
         return Metric(whole.value, unit, whole.low, whole.high, whole.run_count)
     if len(runs) == 1 and prior is NO_PRIOR:
@@ -458,7 +465,7 @@ def _metric_over_runs(
     if not values or min(values) <= 0 or metric_spec(name).combine is CombineRule.EXTREME:
         return _mean_metric(name, unit, runs)
     published = estimate_published_value(
-        values, prior, allowance=_common_bias_allowance(name, runs)
+        values, prior, bias_allowance=_common_bias_allowance(name, runs)
     )
     if published.low is None and (single := _metric_of_coarse_bin(name, runs)):
         return single

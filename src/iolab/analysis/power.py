@@ -28,7 +28,7 @@ from iolab.core.power import (
     NAME_SEPARATOR,
     REPORTED_BOUNDARIES,
     PowerBoundary,
-    is_addable_meter,
+    is_meter_summable,
     meters_to_sum,
 )
 from iolab.core.run import IdleSpan
@@ -150,14 +150,14 @@ class MeterSeries(Record, dict=True):
     def idle_readings_before(self, lag_s: float = 0.0) -> Floats:
         """The readings of idle before the load, without those that show what came before it."""
         spans = [span for span in self.idle_spans if span.end_real_ns <= (self.load_begin_ns or 0)]
-        return self._readings_of_span(spans[:1], lag_s)
+        return self._readings_of_first_span(spans[:1], lag_s)
 
     def idle_readings_after(self, lag_s: float) -> Floats:
         """The readings of idle after the load, once the meter shows that it has ended."""
         spans = [span for span in self.idle_spans if span.start_real_ns >= (self.load_end_ns or 0)]
-        return self._readings_of_span(spans[-1:], lag_s)
+        return self._readings_of_first_span(spans[-1:], lag_s)
 
-    def _readings_of_span(self, spans: Sequence[IdleSpan], lag_s: float) -> Floats:
+    def _readings_of_first_span(self, spans: Sequence[IdleSpan], lag_s: float) -> Floats:
         late_s = LAG_MARGIN * lag_s + 2 * (self.period_s or 0.0)
         for span in spans:
             start_ns = span.start_real_ns + round(late_s * NS_PER_S)
@@ -325,13 +325,15 @@ def _no_net_power_reason(watts: Metric, idle_w: Metric) -> str:
     return f"the load took {abs(net):.3g} W {way} than idle, which is no more than noise"
 
 
-def power_metrics(uses: Sequence[PowerUse], metrics: Mapping[str, Metric]) -> dict[str, Metric]:
+def power_metrics(
+    uses: Sequence[PowerUse], rate_metrics: Mapping[str, Metric]
+) -> dict[str, Metric]:
     """The metrics of power beside those of a result; none of a boundary that not all have."""
     found: dict[str, Metric] = {}
     for boundary in REPORTED_BOUNDARIES:
         counted = [use for use in uses if use.boundary is boundary and use.is_counted]
         if counted:
-            found |= _boundary_metrics(boundary, counted, metrics)
+            found |= _boundary_metrics(boundary, counted, rate_metrics)
     return found
 
 
@@ -377,11 +379,11 @@ def _uses_summed_for_machine(
     named = {
         use.meter: use
         for use in uses
-        if use.watts is not None or is_addable_meter(boundary, use.meter)
+        if use.watts is not None or is_meter_summable(boundary, use.meter)
     }
     counted = [named[name] for name in meters_to_sum(boundary, [*named])]
     if boundary is PowerBoundary.DRIVE and any(
-        is_addable_meter(boundary, use.meter) for use in counted
+        is_meter_summable(boundary, use.meter) for use in counted
     ):
         if not target_drives <= named.keys():
             return []
@@ -390,7 +392,7 @@ def _uses_summed_for_machine(
 
 
 def _boundary_metrics(
-    boundary: PowerBoundary, uses: Sequence[PowerUse], metrics: Mapping[str, Metric]
+    boundary: PowerBoundary, uses: Sequence[PowerUse], rate_metrics: Mapping[str, Metric]
 ) -> dict[str, Metric]:
     watts = _metric_sum([use.watts for use in uses])
     key = f"{boundary.value}_"
@@ -399,8 +401,8 @@ def _boundary_metrics(
     if all(use.idle_w is not None and not use.idle_reason for use in uses):
         powers["net_"] = _net_watts(watts, _metric_sum([use.idle_w for use in uses]))
     for net, power in powers.items():
-        rate = metrics.get("iops") or metrics.get(OPS_PER_S)
-        moved = metrics.get("bw_bytes_per_s")
+        rate = rate_metrics.get("iops") or rate_metrics.get(OPS_PER_S)
+        moved = rate_metrics.get("bw_bytes_per_s")
         if rate is not None and rate.value:
             found[f"{key}{net}ops_per_j"] = _metric_quotient(rate, power, "ops/J")
         if moved is not None and moved.value:
@@ -429,17 +431,17 @@ def _net_watts(watts: Metric, idle_w: Metric) -> Metric:
     return Metric(net, "W", net - reach, net + reach, watts.n)
 
 
-def _metric_quotient(upper: Metric, lower: Metric, unit: str) -> Metric:
+def _metric_quotient(numerator: Metric, denominator: Metric, unit: str) -> Metric:
     """A quotient of independent means, its relative half-widths added as squares (delta method).
 
     Its interval is known where both have one.
     """
-    value = (upper.value or 0.0) / (lower.value or 1.0)
-    upper_share, lower_share = _half_width_share(upper), _half_width_share(lower)
+    value = (numerator.value or 0.0) / (denominator.value or 1.0)
+    upper_share, lower_share = _half_width_share(numerator), _half_width_share(denominator)
     if upper_share is None or lower_share is None:
         return Metric(value, unit)
     reach = value * float(np.hypot(upper_share, lower_share))
-    return Metric(value, unit, max(value - reach, 0.0), value + reach, upper.n or lower.n)
+    return Metric(value, unit, max(value - reach, 0.0), value + reach, numerator.n or denominator.n)
 
 
 def _half_width_share(metric: Metric) -> float | None:

@@ -140,18 +140,22 @@ def _run_count_behind_rate(point: PointSummary, metric: str) -> int:
 
 
 def _no_prediction_reason(
-    measured: Sequence[MeasuredLoad], load: int, single: int, *, allow_any_distance: bool
+    measured: Sequence[MeasuredLoad],
+    load: int,
+    single_run_load_count: int,
+    *,
+    allow_any_distance: bool,
 ) -> str:
-    """Why nothing is predicted, `single` loads having too few runs; empty where it is."""
+    """Why nothing is predicted, so many loads having a single run; empty where it is."""
     if any(point.load == load for point in measured):
         return "it was measured: see 'iolab show'"
     if len(measured) < POINTS_MIN:
         loads = "load has" if len(measured) == 1 else "loads have"
         return f"{len(measured) or 'no'} {loads} a sound rate, at least {POINTS_MIN} are needed"
-    if single:
+    if single_run_load_count:
         return (
-            f"{single} of {len(measured)} loads have n=1, which does not tell how far runs differ; "
-            f"measure each {REPEATS_MIN} times, better 3"
+            f"{single_run_load_count} of {len(measured)} loads have n=1, which does not tell "
+            f"how far runs differ; measure each {REPEATS_MIN} times, better 3"
         )
     if load < measured[0].load:
         return f"{load} is below the smallest measured load, {measured[0].load:g}"

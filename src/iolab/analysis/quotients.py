@@ -146,7 +146,7 @@ def capacity_quotients(
         for configuration in configurations
         for divisor in configuration_divisors(configuration)
         if divisor.divisor_kind in divisor_kinds
-        for capacity in _capacity_maxima(configuration)
+        for capacity in _capacities_as_best_values(configuration)
     )
 
 
@@ -214,13 +214,13 @@ class FleetAndSingleClient(Record):
 def fleets_with_single_client(
     configurations: Iterable[Configuration],
     maxima: Sequence[BestValue],
-    singles: Sequence[BestValue] = (),
+    single_client_bests: Sequence[BestValue] = (),
 ) -> tuple[FleetAndSingleClient, ...]:
     """Each fleet beside a single client of it.
 
-    That is the best of its own configuration with one host, which `singles` are, or else that of a
-    configuration which differs in its hosts alone, and whose host is one of the fleet's; of a fleet
-    whose hosts are not known any may be.
+    That is the best of its own configuration with one host, which `single_client_bests` are, or
+    else that of a configuration which differs in its hosts alone, and whose host is one of the
+    fleet's; of a fleet whose hosts are not known any may be.
     """
     configurations_by_id = {configuration.id: configuration for configuration in configurations}
     return tuple(
@@ -228,12 +228,13 @@ def fleets_with_single_client(
         for fleet in maxima
         if fleet.host_count != 1 and fleet.is_rate and fleet.has_valid_level
         for pair in islice(
-            _fleet_with_single_client(configurations_by_id, fleet, (*singles, *maxima)), 1
+            _fleet_with_single_client(configurations_by_id, fleet, (*single_client_bests, *maxima)),
+            1,
         )
     )
 
 
-def configurations_that_are_no_subset(
+def configurations_without_host_subsets(
     configurations: Sequence[Configuration],
 ) -> tuple[Configuration, ...]:
     """Those that are not loaded by some of the hosts of another, which is the same storage."""
@@ -247,9 +248,9 @@ def configurations_that_are_no_subset(
 def _fleet_with_single_client(
     configurations_by_id: Mapping[str, Configuration],
     fleet: BestValue,
-    singles: Iterable[BestValue],
+    single_client_bests: Iterable[BestValue],
 ) -> Iterator[FleetAndSingleClient]:
-    for single in singles:
+    for single in single_client_bests:
         same = (single.workload, single.metric) == (fleet.workload, fleet.metric)
         if not (same and single.host_count == 1 and single.has_valid_level):
             continue
@@ -306,7 +307,7 @@ def cost_currencies(configurations: Iterable[Configuration]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name))
 
 
-def _capacity_maxima(configuration: Configuration) -> Iterator[BestValue]:
+def _capacities_as_best_values(configuration: Configuration) -> Iterator[BestValue]:
     for name, terabytes in (
         ("raw_tb", configuration.capacity.raw_tb),
         ("usable_tb", configuration.capacity.usable_tb),

@@ -21,12 +21,12 @@ from iolab.analysis.findings import (
     best_point_findings,
     bottleneck_findings,
     knee_findings,
-    quotient_findings,
+    per_cost_and_capacity_findings,
     run_keys_of_points,
 )
 from iolab.analysis.pairs import ComparedMetric, ConfigurationGains, gain_share_of_ratio
 from iolab.analysis.points import Axis, PointSummary, group_along_load_axis
-from iolab.analysis.quotients import MONEY, configurations_that_are_no_subset, cost_currencies
+from iolab.analysis.quotients import MONEY, configurations_without_host_subsets, cost_currencies
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Metric, VerdictLevel, worst_level
 from iolab.core.metric_spec import BetterDirection, metric_spec
@@ -96,7 +96,7 @@ def win_loss_findings(
             unsupported = Counter(
                 min(cell.comparison.run_counts)
                 for cell in cells
-                if _is_apart_without_interval(cell)
+                if _is_large_gap_without_interval(cell)
             )
             yield WinLossFinding(
                 baseline=gains.baseline,
@@ -116,7 +116,7 @@ def win_loss_findings(
             )
 
 
-def _is_apart_without_interval(cell: ComparedMetric) -> bool:
+def _is_large_gap_without_interval(cell: ComparedMetric) -> bool:
     """Whether its figures are not close, and no interval says whether they differ."""
     compared = cell.comparison
     ratio = max(compared.ratio, 1 / compared.ratio)
@@ -255,21 +255,22 @@ def all_findings(
     points: Sequence[PointSummary],
     compared: Sequence[ConfigurationGains],
     resources_by_run: Mapping[RunKey, RunResources] = MappingProxyType({}),
-    leading: ConfigurationGains | None = None,
+    leader_over_runner_up: ConfigurationGains | None = None,
 ) -> tuple[Finding, ...]:
     """Every finding of a study's results.
 
     `compared` are the other configurations against the first, if any, and `resources_by_run` what
-    some runs tell of their resources. `leading` is the best against the next best, where that is
-    told first. Within a kind the order is the study's, but for gains and prices: the largest first.
+    some runs tell of their resources. `leader_over_runner_up` is the best against the next best,
+    where that is told first. Within a kind the order is the study's, but for gains and
+    prices: the largest first.
     """
     best = tuple(best_point_findings(study, points))
     needs = tuple(recommendations(study, best))
     dear = sorted(
-        quotient_findings(study, best),
+        per_cost_and_capacity_findings(study, best),
         key=lambda finding: (finding.workload, finding.divisor_unit, finding.rank),
     )
-    first = () if leading is None else (leading,)
+    first = () if leader_over_runner_up is None else (leader_over_runner_up,)
     pairs = {(gains.baseline, gains.candidate) for gains in first}
     others = [gains for gains in compared if (gains.baseline, gains.candidate) not in pairs]
     return (
@@ -354,7 +355,7 @@ def recommendations(study: Study, best: Sequence[BestPointFinding]) -> Iterator[
     One that loads the storage of another with fewer hosts is no choice of its own.
     """
     field = _build_configuration_scores(
-        configurations_that_are_no_subset(study.configurations), best
+        configurations_without_host_subsets(study.configurations), best
     )
     if len(field.configuration_ids) < 2:
         return
@@ -374,7 +375,7 @@ def recommendations(study: Study, best: Sequence[BestPointFinding]) -> Iterator[
                 field.cost_unit,
                 by_workload=field.scores_per_cost(by_workload),
             )
-    sides = _dimension_and_capacity_shares(field, field.scores_by_dimension)
+    sides = _shares_of_best_by_dimension(field, field.scores_by_dimension)
     if len(sides) > 1:
         yield _performance_recommendation(
             field,
@@ -383,29 +384,33 @@ def recommendations(study: Study, best: Sequence[BestPointFinding]) -> Iterator[
             field.cost_unit,
             sides,
             by_workload=_minimum_over_dimensions(
-                field, _dimension_and_capacity_shares(field, field.scores_by_workload)
+                field, _shares_of_best_by_dimension(field, field.scores_by_workload)
             ),
         )
 
 
-def _dimension_and_capacity_shares(
-    field: _ConfigurationScores, scores: Mapping[str, _ScoresByConfiguration]
+def _shares_of_best_by_dimension(
+    configuration_scores: _ConfigurationScores, scores: Mapping[str, _ScoresByConfiguration]
 ) -> dict[str, _ScoresByConfiguration]:
     """Each as shares of its best, for money where all costs are known, and those of capacity."""
-    sides = {name: _shares_of_best(field.scores_per_cost(own)) for name, own in scores.items()}
-    if field.capacity:
-        sides = {CAPACITY: _shares_of_best(field.capacity_scores()), **sides}
+    sides = {
+        name: _shares_of_best(configuration_scores.scores_per_cost(own))
+        for name, own in scores.items()
+    }
+    if configuration_scores.capacity:
+        sides = {CAPACITY: _shares_of_best(configuration_scores.capacity_scores()), **sides}
     return sides
 
 
 def _minimum_over_dimensions(
-    field: _ConfigurationScores, sides: Mapping[str, _ScoresByConfiguration]
+    configuration_scores: _ConfigurationScores,
+    shares_by_dimension: Mapping[str, _ScoresByConfiguration],
 ) -> _ScoresByConfiguration:
     return {
         configuration_id: _elementwise_minimum_score(
-            [shares[configuration_id] for shares in sides.values()]
+            [shares[configuration_id] for shares in shares_by_dimension.values()]
         )
-        for configuration_id in field.configuration_ids
+        for configuration_id in configuration_scores.configuration_ids
     }
 
 
@@ -522,11 +527,17 @@ def _performance_scores(
     }
 
 
-def _mean_of_performance_scores(sides: Sequence[_ScoresByConfiguration]) -> _ScoresByConfiguration:
+def _mean_of_performance_scores(
+    scores_of_kinds: Sequence[_ScoresByConfiguration],
+) -> _ScoresByConfiguration:
     """The geometric mean of all kinds of performance, each counting once."""
-    owners = dict.fromkeys(configuration_id for side in sides for configuration_id in side)
+    owners = dict.fromkeys(
+        configuration_id for side in scores_of_kinds for configuration_id in side
+    )
     return {
-        configuration_id: _geometric_mean_score([side[configuration_id] for side in sides])
+        configuration_id: _geometric_mean_score(
+            [side[configuration_id] for side in scores_of_kinds]
+        )
         for configuration_id in owners
     }
 
@@ -588,42 +599,42 @@ def _configuration_ids_best_first(scores: _ScoresByConfiguration) -> list[str]:
     return sorted(scores, key=lambda configuration_id: -scores[configuration_id].value)
 
 
-def _is_clear_leader(scores: _ScoresByConfiguration, best: str) -> bool:
+def _is_clear_leader(scores: _ScoresByConfiguration, leader_id: str) -> bool:
     """Whether it is above all others whatever their intervals allow."""
     return all(
-        scores[best].low > score.high
+        scores[leader_id].low > score.high
         for configuration_id, score in scores.items()
-        if configuration_id != best
+        if configuration_id != leader_id
     )
 
 
-def _capacity_recommendation(contenders: _ConfigurationScores) -> Recommendation:
-    scores = contenders.capacity_scores()
+def _capacity_recommendation(configuration_scores: _ConfigurationScores) -> Recommendation:
+    scores = configuration_scores.capacity_scores()
     best, second, *_ = _configuration_ids_best_first(scores)
     return Recommendation(
         need=BuyerNeed.CAPACITY,
         configuration=best,
         runner_up=second,
         lead_factor=scores[best].value / scores[second].value,
-        cost_unit=contenders.cost_unit,
-        compared_point_count=len(contenders.configuration_ids),
+        cost_unit=configuration_scores.cost_unit,
+        compared_point_count=len(configuration_scores.configuration_ids),
         is_certain=_is_clear_leader(scores, best),
         has_single_runs=False,
         need_dimensions=(),
         workloads=(),
         terabytes=scores[best].value,
-        metric=contenders.metric,
+        metric=configuration_scores.metric,
         level=None,
         run_keys=(),
     )
 
 
 def _performance_recommendation(
-    contenders: _ConfigurationScores,
+    configuration_scores: _ConfigurationScores,
     need: BuyerNeed,
     scores: _ScoresByConfiguration,
     cost_unit: str = "",
-    sides: Mapping[str, _ScoresByConfiguration] | None = None,
+    shares_by_dimension: Mapping[str, _ScoresByConfiguration] | None = None,
     *,
     by_workload: _ScoresByConfiguration,
 ) -> Recommendation:
@@ -637,18 +648,21 @@ def _performance_recommendation(
         runner_up=second,
         lead_factor=scores[best].value / scores[second].value,
         cost_unit=cost_unit,
-        compared_point_count=len(contenders.configuration_ids),
+        compared_point_count=len(configuration_scores.configuration_ids),
         is_certain=_is_clear_leader(scores, best) and not depends_on_weighing,
-        has_single_runs=contenders.has_single_runs,
+        has_single_runs=configuration_scores.has_single_runs,
         need_dimensions=tuple(
-            NeedDimension(name, side[best].value) for name, side in (sides or {}).items()
+            NeedDimension(name, side[best].value)
+            for name, side in (shares_by_dimension or {}).items()
         ),
-        workloads=contenders.workloads,
+        workloads=configuration_scores.workloads,
         terabytes=None,
         metric="",
-        level=contenders.level,
-        run_keys=tuple(dict.fromkeys((*contenders.runs[best], *contenders.runs[second]))),
-        mean_kinds=tuple(contenders.scores_by_dimension),
+        level=configuration_scores.level,
+        run_keys=tuple(
+            dict.fromkeys((*configuration_scores.runs[best], *configuration_scores.runs[second]))
+        ),
+        mean_kinds=tuple(configuration_scores.scores_by_dimension),
         leader_by_workload=leader if depends_on_weighing else "",
         lead_factor_by_workload=(
             by_workload[leader].value / by_workload[next_best].value if depends_on_weighing else 1.0

@@ -38,20 +38,22 @@ def copied_bytes_in_window(answers: Sequence[WitnessAnswer], window: Window) -> 
     )
 
 
-def rebuild_rate(view: RunView, before: Window, rebuild: Window, witness: str) -> Metric | None:
+def rebuild_rate(
+    view: RunView, baseline_window: Window, rebuild: Window, witness: str
+) -> Metric | None:
     """Bytes a second that were copied: as the witness counts them, or as the devices wrote them.
 
     The witness counted at some moment between question and answer: those of its first and last
     count in the window are the bounds. Of each byte that clients write the target's devices write
-    as many as they did `before`, and what they write beyond that is of the rebuild. None where
-    neither is known.
+    as many as they did in the `baseline_window`, and what they write beyond that is of the rebuild.
+    None where neither is known.
     """
     answers = [a for a in all_witness_answers(view) if a.witness == witness]
     counted = copied_bytes_in_window(answers, rebuild)
     if counted is not None:
         ends = _answers_with_rebuilt_bytes(answers, rebuild)
         return _rate_between_answers(counted, ends[0], ends[-1])
-    excess = _bytes_written_beyond_baseline(view, before, rebuild)
+    excess = _bytes_written_beyond_baseline(view, baseline_window, rebuild)
     if excess is None or rebuild.seconds <= 0:
         return None
     return Metric(max(excess, 0.0) / rebuild.seconds, "bytes/s")
@@ -67,15 +69,17 @@ def _answers_with_rebuilt_bytes(
     ]
 
 
-def _rate_between_answers(copied: int, first: WitnessAnswer, last: WitnessAnswer) -> Metric | None:
+def _rate_between_answers(
+    copied_bytes: int, first: WitnessAnswer, last: WitnessAnswer
+) -> Metric | None:
     longest_ns = last.real_ns - first.asked_real_ns
     shortest_ns = last.asked_real_ns - first.real_ns
     middle_ns = (longest_ns + shortest_ns) / 2
     if middle_ns <= 0:
         return None
-    high = copied * NS_PER_S / shortest_ns if shortest_ns > 0 else None
-    low = copied * NS_PER_S / longest_ns
-    return Metric(copied * NS_PER_S / middle_ns, "bytes/s", low, high)
+    high = copied_bytes * NS_PER_S / shortest_ns if shortest_ns > 0 else None
+    low = copied_bytes * NS_PER_S / longest_ns
+    return Metric(copied_bytes * NS_PER_S / middle_ns, "bytes/s", low, high)
 
 
 def all_witness_answers(view: RunView) -> Sequence[WitnessAnswer]:
@@ -83,19 +87,21 @@ def all_witness_answers(view: RunView) -> Sequence[WitnessAnswer]:
     return () if view.record.scenario is None else view.record.scenario.answers
 
 
-def _bytes_written_beyond_baseline(view: RunView, before: Window, rebuild: Window) -> float | None:
+def _bytes_written_beyond_baseline(
+    view: RunView, baseline_window: Window, rebuild: Window
+) -> float | None:
     series = _member_write_series(view)
-    if not series or before.seconds <= 0:
+    if not series or baseline_window.seconds <= 0:
         return None
     devices = [
         sum(_device_bytes_written_in_window(view, member, window) for member in series)
-        for window in (before, rebuild)
+        for window in (baseline_window, rebuild)
     ]
-    claimed = [_bytes_written_by_clients(view, window) for window in (before, rebuild)]
+    claimed = [_bytes_written_by_clients(view, window) for window in (baseline_window, rebuild)]
     if claimed[1] and not claimed[0]:
         return None  # How often devices write what a neighbour does is not known.
     factor = devices[0] / claimed[0] if claimed[0] else 0.0
-    idle = 0.0 if claimed[0] else devices[0] / before.seconds * rebuild.seconds
+    idle = 0.0 if claimed[0] else devices[0] / baseline_window.seconds * rebuild.seconds
     return devices[1] - factor * claimed[1] - idle
 
 

@@ -115,7 +115,7 @@ def _scaling_steps(
             )
             continue
         ratio = compare_pair(
-            pair, metric, priors.prior_of_point(first.key, metric), one_session=True
+            pair, metric, priors.prior_of_point(first.key, metric), same_session=True
         )
         low, high = (None if end is None else end * each for end in (ratio.low, ratio.high))
         share = Metric(ratio.ratio * each, "share", low, high, len(point.results))

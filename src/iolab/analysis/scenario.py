@@ -37,7 +37,7 @@ from iolab.core.samples import BinTable, Floats, IntervalTable, Ints, unique_io_
 from iolab.core.scenario import READBACK_PHASE, EventOutcome, PhaseSpan, ScenarioOutcome
 from iolab.core.workload import Direction
 from iolab.record import Record, field_names
-from iolab.stats.change_points import ChangePoint, find_change_points, level_noise
+from iolab.stats.change_points import ChangePoint, find_change_points, level_noise_sd
 from iolab.stats.special import student_quantile
 from iolab.stats.steady_state import MAD_TO_SD
 from iolab.text import percent_text
@@ -152,9 +152,9 @@ class PerSecondHistograms:
         self._bins, self._ios = bin_index[by_second], ios[by_second]
         self._edges = np.searchsorted(at[by_second], np.arange(self.seconds + 1))
 
-    def bin_counts(self, seconds: slice) -> Floats:
+    def bin_counts(self, seconds_slice: slice) -> Floats:
         """I/Os of a stretch of seconds by the bin of their latency."""
-        start, stop, _ = seconds.indices(self.seconds)
+        start, stop, _ = seconds_slice.indices(self.seconds)
         own = slice(self._edges[start], self._edges[max(stop, start)])
         counts = np.bincount(self._bins[own], self._ios[own], BIN_COUNT)
         return np.asarray(counts, dtype=np.float64)
@@ -195,7 +195,7 @@ class PerSecondHistograms:
         last = math.floor(self.seconds_since_first_phase(span.end_real_ns) + 0.05)
         return slice(first, max(last, first))
 
-    def joined_p99s_ns(self, span: PhaseSpan) -> list[float]:
+    def p99s_with_sparse_seconds_joined_ns(self, span: PhaseSpan) -> list[float]:
         """The p99 of each second, one with few I/Os joined to the next."""
         start, stop, _ = self.phase_seconds_slice(span).indices(self.seconds)
         values, first = [], start
@@ -220,7 +220,7 @@ class PerSecondHistograms:
         """When streams returned nothing, the last ones until the end of the phases."""
         return tuple(_silences(self._record, self.start_ns, self._end_ns, self._lat_ns))
 
-    def longest_io_edges_s(self, counts: Floats) -> tuple[float, float, float]:
+    def longest_io_low_middle_high_s(self, counts: Floats) -> tuple[float, float, float]:
         """Lower edge, middle and upper edge of the longest bin of these; zeros of none.
 
         It is the engine's own longest I/O where that is in the bin: the last bin has all that took
@@ -282,7 +282,7 @@ def _silences(record: RunRecord, start_ns: int, end_ns: int, lat_ns: Floats) -> 
     """
     table, bins = record.intervals, record.bins
     typical = np.max if record.run.point.job.is_paced else np.median
-    for host, direction, rows in _busy_rows(record):
+    for host, direction, rows in _rows_with_io_by_stream(record):
         offset_ns = record.hosts[host].clock_offset_ns
         ends = to_controller_clock_ns(table.end_real_ns[rows], offset_ns)
         spans = table.span_ns[rows]
@@ -301,7 +301,7 @@ def _silences(record: RunRecord, start_ns: int, end_ns: int, lat_ns: Floats) -> 
             yield Silence(last_ns, end_ns, (end_ns - last_ns) / NS_PER_S, is_ended=False)
 
 
-def _busy_rows(record: RunRecord) -> Iterator[tuple[int, int, Ints]]:
+def _rows_with_io_by_stream(record: RunRecord) -> Iterator[tuple[int, int, Ints]]:
     """Hosts and directions with the rows of the intervals in which they did I/O."""
     table = record.intervals
     for host in range(len(record.hosts)):
@@ -363,7 +363,7 @@ def _is_read_through_new_mount(scenario: ScenarioOutcome) -> bool | None:
 def _checked_and_lost_blocks(scenario: ScenarioOutcome) -> tuple[int | None, int | None]:
     """Blocks that were read after the last phase, and lost ones; None where that is not known."""
     readbacks = scenario.readbacks
-    if not readbacks or scenario.readback_damaged_before_events is not None:
+    if not readbacks or scenario.first_readback_damaged_before_events is not None:
         return None, None
     lost = [scenario.newly_lost_blocks(readback) for readback in readbacks]
     known = sum(count or 0 for count in lost)
@@ -429,44 +429,55 @@ def fault_event(scenario: ScenarioOutcome) -> EventOutcome | None:
 
 
 def _phase_figures(
-    seconds: PerSecondHistograms,
+    second_histograms: PerSecondHistograms,
     record: RunRecord,
     span: PhaseSpan,
     scenario: ScenarioOutcome,
     stalled_flags: Floats,
 ) -> PhaseFigures:
-    own, first = seconds.phase_seconds_slice(span), seconds.phase_seconds_slice(scenario.phases[0])
-    rates, counts = seconds.ios_by_second[own], seconds.bin_counts(own)
+    own, first = (
+        second_histograms.phase_seconds_slice(span),
+        second_histograms.phase_seconds_slice(scenario.phases[0]),
+    )
+    rates, counts = second_histograms.ios_by_second[own], second_histograms.bin_counts(own)
     ratios, unequal = _p50_p99_and_mean_ratios_or_reason(
-        seconds, own, first, is_paced=record.run.point.job.is_paced
+        second_histograms, own, first, is_paced=record.run.point.job.is_paced
     )
     has_any = bool((counts >= 0.5).any())
-    p99s = seconds.joined_p99s_ns(span)
-    longest_io_s = seconds.longest_io_edges_s(counts)[1]
+    p99s = second_histograms.p99s_with_sparse_seconds_joined_ns(span)
+    longest_io_s = second_histograms.longest_io_low_middle_high_s(counts)[1]
     return PhaseFigures(
         id=span.id,
-        start_s=seconds.seconds_since_first_phase(span.start_real_ns),
+        start_s=second_histograms.seconds_since_first_phase(span.start_real_ns),
         seconds=span.seconds,
         ended_by=span.ended_by.value,
         iops=Metric(float(np.median(rates)) if rates.size else None, "1/s"),
-        baseline_share=_rate_share(rates, seconds.ios_by_second[first], np.median),
-        lat_ns_p50=Metric(seconds.percentile_ns(counts, 0.5) if has_any else None, "ns"),
-        lat_ns_p99=Metric(seconds.percentile_ns(counts, 0.99) if has_any else None, "ns"),
+        baseline_share=_rate_share_of_baseline(
+            rates, second_histograms.ios_by_second[first], np.median
+        ),
+        lat_ns_p50=Metric(second_histograms.percentile_ns(counts, 0.5) if has_any else None, "ns"),
+        lat_ns_p99=Metric(second_histograms.percentile_ns(counts, 0.99) if has_any else None, "ns"),
         worst_second_ns_p99=Metric(max(p99s, default=None), "ns"),
         longest_io_ns=Metric(longest_io_s * NS_PER_S if has_any else None, "ns"),
         stalled_s=int(stalled_flags[own].sum()),
-        longest_stall_s=_longest_stall(seconds, record, span),
-        lat_ns_mean=Metric(seconds.mean_ns(counts) if has_any else None, "ns"),
+        longest_stall_s=_longest_stall(second_histograms, record, span),
+        lat_ns_mean=Metric(second_histograms.mean_ns(counts) if has_any else None, "ns"),
         p50_ratio=ratios[0],
         p99_ratio=ratios[1],
         mean_ratio=ratios[2],
         unequal_load=unequal,
-        served_share=_rate_share(rates, seconds.ios_by_second[first], np.mean),
+        served_share=_rate_share_of_baseline(
+            rates, second_histograms.ios_by_second[first], np.mean
+        ),
     )
 
 
 def _p50_p99_and_mean_ratios_or_reason(
-    seconds: PerSecondHistograms, own: slice, first: slice, *, is_paced: bool
+    second_histograms: PerSecondHistograms,
+    phase_seconds: slice,
+    baseline_seconds: slice,
+    *,
+    is_paced: bool,
 ) -> tuple[tuple[Metric, Metric, Metric], str]:
     """p50, p99 and mean of a phase over those of the first, or why they are not to be compared.
 
@@ -474,42 +485,51 @@ def _p50_p99_and_mean_ratios_or_reason(
     behind its rate was not served as much: then latencies are those of different loads.
     """
     none = (Metric(None, "x"),) * 3
-    if own == first:
+    if phase_seconds == baseline_seconds:
         return none, ""
     if not is_paced:
         return none, "the load has no fixed rate: it offers less where its I/Os take longer"
-    rates = [seconds.ios_by_second[part] for part in (own, first)]
+    rates = [second_histograms.ios_by_second[part] for part in (phase_seconds, baseline_seconds)]
     if not all(rate.size for rate in rates) or not rates[1].mean():
         return none, "nothing was measured"
     share = float(rates[0].mean() / rates[1].mean())
     if abs(share - 1) > EQUAL_LOAD:
         return none, f"the load came to {percent_text(share)} of the first phase's"
     statistics = (
-        lambda counts: seconds.percentile_ns(counts, 0.5),
-        lambda counts: seconds.percentile_ns(counts, 0.99),
-        seconds.mean_ns,
+        lambda counts: second_histograms.percentile_ns(counts, 0.5),
+        lambda counts: second_histograms.percentile_ns(counts, 0.99),
+        second_histograms.mean_ns,
     )
-    p50, p99, mean = (_latency_ratio(seconds, own, first, value) for value in statistics)
+    p50, p99, mean = (
+        _latency_ratio(second_histograms, phase_seconds, baseline_seconds, value)
+        for value in statistics
+    )
     return (p50, p99, mean), ""
 
 
 def _latency_ratio(
-    seconds: PerSecondHistograms, own: slice, first: slice, statistic: Callable[[Floats], float]
+    second_histograms: PerSecondHistograms,
+    phase_seconds: slice,
+    baseline_seconds: slice,
+    statistic: Callable[[Floats], float],
 ) -> Metric:
     """A latency of a phase over that of the first, with the interval of the values of blocks.
 
     It is no narrower than the bins of the two latencies.
     """
-    value = statistic(seconds.bin_counts(own)) / statistic(seconds.bin_counts(first))
+    value = statistic(second_histograms.bin_counts(phase_seconds)) / statistic(
+        second_histograms.bin_counts(baseline_seconds)
+    )
     blocks = [
         np.array(
             [
                 statistic(counts)
                 for start in range(part.start, part.stop - BLOCK_S + 1, BLOCK_S)
-                if (counts := seconds.bin_counts(slice(start, start + BLOCK_S))).sum() >= 1
+                if (counts := second_histograms.bin_counts(slice(start, start + BLOCK_S))).sum()
+                >= 1
             ]
         )
-        for part in (own, first)
+        for part in (phase_seconds, baseline_seconds)
     ]
     half = _log_ratio_half_width(*blocks)
     if half is None:
@@ -519,9 +539,9 @@ def _latency_ratio(
     return Metric(value, "x", low, high, int(blocks[0].size))
 
 
-def _log_ratio_half_width(values: Floats, baseline: Floats) -> float | None:
+def _log_ratio_half_width(values: Floats, baseline_values: Floats) -> float | None:
     """Half of the 95 % interval of the logarithm of a ratio of means, Welch's; None of too few."""
-    blocks = (values, baseline)
+    blocks = (values, baseline_values)
     if min(block.size for block in blocks) < BLOCKS_MIN or min(b.min() for b in blocks) <= 0:
         return None
     variances = [float(np.log(block).var(ddof=1)) / block.size for block in blocks]
@@ -588,33 +608,36 @@ def _record_of_neighbour(record: RunRecord, event: str) -> RunRecord:
 
 
 def _whole_seconds_slice(
-    seconds: PerSecondHistograms, start_ns: int | None, end_ns: int | None
+    second_histograms: PerSecondHistograms, start_ns: int | None, end_ns: int | None
 ) -> slice:
     """The whole seconds between two moments, of which None is never and the end of the phases."""
     if start_ns is None:
         return slice(0, 0)
-    first = max(math.ceil(seconds.seconds_since_first_phase(start_ns) - 0.05), 0)
+    first = max(math.ceil(second_histograms.seconds_since_first_phase(start_ns) - 0.05), 0)
     last = (
-        seconds.seconds
+        second_histograms.seconds
         if end_ns is None
-        else math.floor(seconds.seconds_since_first_phase(end_ns) + 0.05)
+        else math.floor(second_histograms.seconds_since_first_phase(end_ns) + 0.05)
     )
-    return slice(first, max(min(last, seconds.seconds), first))
+    return slice(first, max(min(last, second_histograms.seconds), first))
 
 
 def _neighbour_phase_figures(
-    seconds: PerSecondHistograms, record: RunRecord, phase: str, part: slice
+    second_histograms: PerSecondHistograms, record: RunRecord, phase: str, phase_seconds: slice
 ) -> NeighbourPhaseFigures:
-    rates, counts = seconds.ios_by_second[part], seconds.bin_counts(part)
+    rates, counts = (
+        second_histograms.ios_by_second[phase_seconds],
+        second_histograms.bin_counts(phase_seconds),
+    )
     has_any = bool(counts.sum() >= 1)
     iops = float(rates.mean())
     return NeighbourPhaseFigures(
         id=phase,
-        seconds=float(part.stop - part.start),
+        seconds=float(phase_seconds.stop - phase_seconds.start),
         iops=Metric(iops, "1/s"),
         bw_bytes_per_s=Metric(iops * _mean_io_bytes(record), "bytes/s"),
-        lat_ns_p50=Metric(seconds.percentile_ns(counts, 0.5) if has_any else None, "ns"),
-        lat_ns_p99=Metric(seconds.percentile_ns(counts, 0.99) if has_any else None, "ns"),
+        lat_ns_p50=Metric(second_histograms.percentile_ns(counts, 0.5) if has_any else None, "ns"),
+        lat_ns_p99=Metric(second_histograms.percentile_ns(counts, 0.99) if has_any else None, "ns"),
     )
 
 
@@ -676,21 +699,27 @@ def _neighbour_limit_figures(
                 )
 
 
-def _longest_stall(seconds: PerSecondHistograms, record: RunRecord, span: PhaseSpan) -> Metric:
+def _longest_stall(
+    second_histograms: PerSecondHistograms, record: RunRecord, span: PhaseSpan
+) -> Metric:
     """The longest time in which a stream returned nothing, of I/Os that waited in a phase.
 
     A job with one I/O at a time stands still for as long as that takes. Of deeper queues silences
     are known, and the longest I/O up to then, which none outlasts but one until the end; a stall of
     which no interval tells is not longer than two of them.
     """
-    own = seconds.phase_seconds_slice(span)
-    most_s = seconds.longest_io_edges_s(seconds.bin_counts(slice(0, own.stop)))[-1]
-    found = [silence for silence in seconds.silences if silence.is_in(span)]
+    own = second_histograms.phase_seconds_slice(span)
+    most_s = second_histograms.longest_io_low_middle_high_s(
+        second_histograms.bin_counts(slice(0, own.stop))
+    )[-1]
+    found = [silence for silence in second_histograms.silences if silence.is_in(span)]
     bounds = [most_s if silence.is_ended else math.inf for silence in found]
     pairs = list(zip(found, bounds, strict=True))
     silent_s = max((min(silence.seconds, bound) for silence, bound in pairs), default=0.0)
     stall_s = max((min(silence.stall_s, bound) for silence, bound in pairs), default=0.0)
-    low, middle, high = seconds.longest_io_edges_s(seconds.bin_counts(own))
+    low, middle, high = second_histograms.longest_io_low_middle_high_s(
+        second_histograms.bin_counts(own)
+    )
     job = record.run.point.job
     if job.iodepth_per_client <= job.jobs_per_client:
         value, low, high = (max(edge, silent_s) for edge in (middle, low, high))
@@ -701,22 +730,23 @@ def _longest_stall(seconds: PerSecondHistograms, record: RunRecord, span: PhaseS
     return Metric(value, "s", low, high) if value else Metric(None, "s")
 
 
-def _event_figures(seconds: PerSecondHistograms, event: EventOutcome) -> EventFigures:
+def _event_figures(second_histograms: PerSecondHistograms, event: EventOutcome) -> EventFigures:
     moments = (event.start_real_ns, event.end_real_ns, event.seen_real_ns, event.undone_real_ns)
     at = (
-        None if moment is None else seconds.seconds_since_first_phase(moment) for moment in moments
+        None if moment is None else second_histograms.seconds_since_first_phase(moment)
+        for moment in moments
     )
     return EventFigures(event.id, event.title or event.id, event.host, event.phase, *at)
 
 
 def _unhealthy_spans_s(
-    seconds: PerSecondHistograms, scenario: ScenarioOutcome, fault: EventOutcome
+    second_histograms: PerSecondHistograms, scenario: ScenarioOutcome, fault: EventOutcome
 ) -> Iterator[tuple[float, float]]:
     """From each first answer that all is not well to the next one that it is, or to the end."""
-    expected, begin, end_s = fault.expected, None, float(seconds.seconds)
+    expected, begin, end_s = fault.expected, None, float(second_histograms.seconds)
     answers = [a for a in scenario.answers if expected and a.witness == expected.witness]
     for answer in answers:
-        at = seconds.seconds_since_first_phase(answer.real_ns)
+        at = second_histograms.seconds_since_first_phase(answer.real_ns)
         is_well = (
             expected is not None and answer.state is not None and answer.state is not expected.state
         )
@@ -729,12 +759,14 @@ def _unhealthy_spans_s(
         yield begin, end_s
 
 
-def _rate_share(rates: Floats, baseline: Floats, middle: Callable[[Floats], Any]) -> Metric:
+def _rate_share_of_baseline(
+    rates: Floats, baseline_rates: Floats, average: Callable[[Floats], Any]
+) -> Metric:
     """The rate as a share of the baseline's, with the interval of means of blocks."""
-    if not rates.size or not baseline.size or not middle(baseline):
+    if not rates.size or not baseline_rates.size or not average(baseline_rates):
         return Metric(None, "share")
-    value = float(middle(rates) / middle(baseline))
-    blocks = [_block_means(series) for series in (rates, baseline)]
+    value = float(average(rates) / average(baseline_rates))
+    blocks = [_block_means(series) for series in (rates, baseline_rates)]
     half = _log_ratio_half_width(*blocks)
     if half is None:
         return Metric(value, "share")
@@ -748,13 +780,13 @@ def _block_means(series: Floats) -> Floats:
 
 
 def _seconds_after_fault(
-    fault: EventOutcome, before_ns: int | None, at_ns: int | None
+    fault: EventOutcome, previous_answer_ns: int | None, answer_ns: int | None
 ) -> Metric | None:
     """From a fault to a moment that lies between two answers of a witness."""
-    if at_ns is None or fault.start_real_ns is None:
+    if answer_ns is None or fault.start_real_ns is None:
         return None
-    low = max((before_ns or fault.start_real_ns) - fault.start_real_ns, 0) / NS_PER_S
-    value = (at_ns - fault.start_real_ns) / NS_PER_S
+    low = max((previous_answer_ns or fault.start_real_ns) - fault.start_real_ns, 0) / NS_PER_S
+    value = (answer_ns - fault.start_real_ns) / NS_PER_S
     return Metric(value, "s", low, value)
 
 
@@ -784,15 +816,15 @@ def _seconds_to_redundancy(scenario: ScenarioOutcome, fault: EventOutcome) -> Me
     return Metric(None, "s", low=(last_ns - fault.start_real_ns) / NS_PER_S)
 
 
-def _log_rates(seconds: PerSecondHistograms) -> Floats:
+def _log_rates(second_histograms: PerSecondHistograms) -> Floats:
     """The logarithm of the rate of each second."""
-    floor = max(STALLED_RATE_SHARE * float(np.median(seconds.ios_by_second)) / 10, 1e-9)
-    return np.asarray(np.log(np.maximum(seconds.ios_by_second, floor)))
+    floor = max(STALLED_RATE_SHARE * float(np.median(second_histograms.ios_by_second)) / 10, 1e-9)
+    return np.asarray(np.log(np.maximum(second_histograms.ios_by_second, floor)))
 
 
-def _log_p99s(seconds: PerSecondHistograms) -> Floats:
+def _log_p99s(second_histograms: PerSecondHistograms) -> Floats:
     """That of the p99, also between seconds that have one."""
-    p99s = seconds.p99s_ns
+    p99s = second_histograms.p99s_ns
     known = np.flatnonzero(~np.isnan(p99s))
     if not known.size:
         return np.zeros(0)
@@ -810,32 +842,36 @@ class _LevelSeries(Record):
     def of_values(cls, values: Floats, first_phase: slice) -> _LevelSeries:
         """The series with its changes."""
         baseline = values[first_phase]
-        noise = max(NOISE_MIN, level_noise(values, baseline))
+        noise = max(NOISE_MIN, level_noise_sd(values, baseline))
         return cls(values, baseline, find_change_points(values, noise))
 
 
 def _change_detection_series(
-    seconds: PerSecondHistograms, scenario: ScenarioOutcome, *, is_paced: bool
+    second_histograms: PerSecondHistograms, scenario: ScenarioOutcome, *, is_paced: bool
 ) -> tuple[_LevelSeries, ...]:
     """What is at the baseline's level when all is as before; the first tells of changes.
 
     A fixed rate is flat but for what a stall takes from it, so that its p99 tells most.
     """
-    all_values = (_log_p99s(seconds), _log_rates(seconds)) if is_paced else (_log_rates(seconds),)
-    first_phase = seconds.phase_seconds_slice(scenario.phases[0])
+    all_values = (
+        (_log_p99s(second_histograms), _log_rates(second_histograms))
+        if is_paced
+        else (_log_rates(second_histograms),)
+    )
+    first_phase = second_histograms.phase_seconds_slice(scenario.phases[0])
     return tuple(_LevelSeries.of_values(values, first_phase) for values in all_values)
 
 
 def _series_change(
-    seconds: PerSecondHistograms, scenario: ScenarioOutcome, change: ChangePoint
+    second_histograms: PerSecondHistograms, scenario: ScenarioOutcome, change: ChangePoint
 ) -> SeriesChange:
     at_s = Metric(float(change.index), "s", max(change.low - 1.0, 0.0), change.high + 1.0)
     ratio = math.exp(change.after - change.before)
-    return SeriesChange(at_s, ratio, _nearest_event_text(seconds, scenario, at_s))
+    return SeriesChange(at_s, ratio, _nearest_event_text(second_histograms, scenario, at_s))
 
 
 def _nearest_event_text(
-    seconds: PerSecondHistograms, scenario: ScenarioOutcome, at_s: Metric
+    second_histograms: PerSecondHistograms, scenario: ScenarioOutcome, at_s: Metric
 ) -> str:
     """What may have made a change: the nearest event, else phase or witness; "" for none."""
     named = [
@@ -854,26 +890,30 @@ def _nearest_event_text(
         (at_s.high or 0.0) + EVENT_DISTANCE_MAX_S - 1,
     )
     near = [
-        (is_phase, abs(seconds.seconds_since_first_phase(moment) - (at_s.value or 0.0)), name)
+        (
+            is_phase,
+            abs(second_histograms.seconds_since_first_phase(moment) - (at_s.value or 0.0)),
+            name,
+        )
         for is_phase, name, moment in named
-        if low <= seconds.seconds_since_first_phase(moment) <= high
+        if low <= second_histograms.seconds_since_first_phase(moment) <= high
     ]
     if near:
         return min(near)[-1]
     fault = fault_event(scenario)
     if fault and fault.start_real_ns is not None and fault.seen_real_ns is not None:
-        begin = seconds.seconds_since_first_phase(fault.start_real_ns)
-        end = seconds.seconds_since_first_phase(fault.seen_real_ns)
+        begin = second_histograms.seconds_since_first_phase(fault.start_real_ns)
+        end = second_histograms.seconds_since_first_phase(fault.seen_real_ns)
         if begin <= (at_s.value or 0.0) <= end:
             return f"event {fault.title or fault.id}, which its witness had not seen yet"
-    for begin, end in _unhealthy_spans_s(seconds, scenario, fault) if fault else ():
+    for begin, end in _unhealthy_spans_s(second_histograms, scenario, fault) if fault else ():
         if begin - EVENT_DISTANCE_MAX_S <= (at_s.value or 0.0) <= end + EVENT_DISTANCE_MAX_S:
             return f"while {fault.expected if fault else ''}"
     return ""
 
 
 def _seconds_to_baseline(
-    seconds: PerSecondHistograms,
+    second_histograms: PerSecondHistograms,
     levels: Sequence[_LevelSeries],
     fault: EventOutcome,
     phases: Sequence[PhaseFigures],
@@ -885,7 +925,7 @@ def _seconds_to_baseline(
     """
     if fault.start_real_ns is None:
         return None
-    at = seconds.seconds_since_first_phase(fault.start_real_ns)
+    at = second_histograms.seconds_since_first_phase(fault.start_real_ns)
     dates = [
         _seconds_until_back_in_baseline_band(level, at) for level in levels if level.baseline.size
     ]
@@ -899,7 +939,7 @@ def _seconds_to_baseline(
     if any(map(_is_surely_worse, (p for p in phases[1:-1] if p.start_s >= back_s))):
         return None
     if len(phases) > 1 and phases[-1].start_s >= back_s and _is_surely_worse(phases[-1]):
-        return Metric(None, "s", low=max(seconds.seconds - at, 0.0))
+        return Metric(None, "s", low=max(second_histograms.seconds - at, 0.0))
     return date
 
 
@@ -911,27 +951,27 @@ def _is_surely_worse(phase: PhaseFigures) -> bool:
     return is_slower or (share.high is not None and share.high < 1 - BAND_MIN)
 
 
-def _seconds_until_back_in_baseline_band(level: _LevelSeries, at: float) -> Metric:
+def _seconds_until_back_in_baseline_band(level_series: _LevelSeries, from_s: float) -> Metric:
     """From then to the change after which the series stays in the baseline's band.
 
     Of a run that ended before that it is more than until its end, or until that change where it
     came too late.
     """
-    series, baseline = level.values, level.baseline
+    series, baseline = level_series.values, level_series.baseline
     middle = float(np.median(baseline))
     spread = MAD_TO_SD * float(np.median(np.abs(baseline - middle)))
     band = max(math.log1p(BAND_MIN), BAND_SIGMAS * spread)
-    later = [change for change in level.changes if change.high + 1 >= at]
+    later = [change for change in level_series.changes if change.high + 1 >= from_s]
     outside = [i for i, change in enumerate(later) if abs(change.after - middle) > band]
     if not outside:
         return Metric(0.0, "s", 0.0, 1.0)
     if outside[-1] + 1 == len(later):
-        return Metric(None, "s", low=max(series.size - at, 0.0))
+        return Metric(None, "s", low=max(series.size - from_s, 0.0))
     back = later[outside[-1] + 1]
     if series.size - back.index < HOLD_S:
-        return Metric(None, "s", low=max(back.low - at, 0.0))
-    low, high = back.low - 1.0 - at, back.high + 1.0 - at
-    return Metric(max(back.index - at, 0.0), "s", max(low, 0.0), max(high, 0.0))
+        return Metric(None, "s", low=max(back.low - from_s, 0.0))
+    low, high = back.low - 1.0 - from_s, back.high + 1.0 - from_s
+    return Metric(max(back.index - from_s, 0.0), "s", max(low, 0.0), max(high, 0.0))
 
 
 def rebuild_window(scenario: ScenarioOutcome) -> Window | None:

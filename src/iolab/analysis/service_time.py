@@ -83,26 +83,26 @@ def service_latency_metrics(
     )
 
 
-class Concurrency(Record):
+class HostConcurrency(Record):
     """The mean I/Os in flight against those asked for.
 
-    `tolerance` is what the window's edges may hide or add: an I/O that began before the window
-    counts whole, one that ends after it not at all, so up to mean latency / window.
+    `window_edge_tolerance` is what the window's edges may hide or add: an I/O that began before the
+    window counts whole, one that ends after it not at all, so up to mean latency / window.
     """
 
     in_flight: float
-    expected: int
-    tolerance: float
+    requested_depth: int
+    window_edge_tolerance: float
 
     @property
     def reached_depth_share(self) -> float:
         """In flight over asked."""
-        return self.in_flight / self.expected
+        return self.in_flight / self.requested_depth
 
 
 def host_concurrency(
     load_sums: LoadSums, host_index: int, requested_depth: int, service: OperationSums | None = None
-) -> Concurrency | None:
+) -> HostConcurrency | None:
     """One host's concurrency; None where it measured no I/O.
 
     Where `service` times are told, an I/O is in flight from its submission and not from when it was
@@ -113,15 +113,15 @@ def host_concurrency(
         return None
     waited_ns = load_sums.lat_sum_ns if service is None else service.lat_sum_ns
     waited_s = float(waited_ns[host_index].sum()) / 1e9
-    return Concurrency(waited_s / seconds, requested_depth, waited_s / ios / seconds)
+    return HostConcurrency(waited_s / seconds, requested_depth, waited_s / ios / seconds)
 
 
-def good_concurrency_deviation(iodepth: int) -> float:
+def max_valid_concurrency_deviation_share(iodepth: int) -> float:
     """|rho - 1| up to which all is well, for jobs of this depth."""
     return GOOD_DEEP if iodepth >= DEEP else GOOD_SHALLOW
 
 
-def tolerable_concurrency_deviation(iodepth: int) -> float:
+def max_indicative_concurrency_deviation_share(iodepth: int) -> float:
     """|rho - 1| up to which the deviation is small enough to be only said."""
     factor = TOLERABLE_DEEP if iodepth >= DEEP else TOLERABLE
-    return good_concurrency_deviation(iodepth) * factor
+    return max_valid_concurrency_deviation_share(iodepth) * factor

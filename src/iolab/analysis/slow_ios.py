@@ -38,14 +38,14 @@ _WANTED: Final[Mapping[str, str | None]] = {
 class SlowIoContext(Record):
     """A slow I/O of a host, and what the host did in the seconds in which it was under way.
 
-    `at_s` counts from the start of the load there. `meanwhile` is empty where telemetry shows
-    nothing out of the ordinary.
+    `at_s` counts from the start of the load there. `unusual_event_texts` is empty where
+    telemetry shows nothing out of the ordinary.
     """
 
     host: str
     at_s: float
     io: SlowIo
-    meanwhile: tuple[str, ...]
+    unusual_event_texts: tuple[str, ...]
 
 
 def has_slow_ios(hosts: Sequence[HostRun]) -> bool:

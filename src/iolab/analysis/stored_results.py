@@ -138,10 +138,10 @@ def _attempt_key(result: RunResult) -> tuple[str, int, int]:
     return result.digest, result.repeat, result.attempt
 
 
-def repeats_disagree_check(values: Sequence[float], figure: str) -> CheckResult | None:
+def repeats_disagree_check(values: Sequence[float], metric_key: str) -> CheckResult | None:
     """The objection to repeats that stand behind one value, all above 0; None where there is none.
 
-    `figure` is the key of the metric that `values` are of.
+    `metric_key` is the key of the metric that `values` are of.
     """
     if len(values) < REPLICATED:
         return None
@@ -149,7 +149,7 @@ def repeats_disagree_check(values: Sequence[float], figure: str) -> CheckResult 
     spread, ratio = (most - least) / mean, most / least
     evidence: dict[str, int | float | str | bool | None] = {
         "runs": len(values),
-        "metric": figure,
+        "metric": metric_key,
         "least": least,
         "most": most,
         "range_share": spread,

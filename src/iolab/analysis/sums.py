@@ -38,17 +38,17 @@ class OperationSums(Record):
 
 
 def sum_operations(
-    record: RunRecord, operations: Sequence[int], intervals: Mask, parts: BinGroups
+    record: RunRecord, operations: Sequence[int], interval_mask: Mask, bin_groups: BinGroups
 ) -> OperationSums:
     """The sums of these operations over the intervals that are marked and these parts of the bins.
 
     They are exact: of whole numbers, and of latencies in the order of the rows.
     """
     table, shape = record.intervals, (len(record.hosts), len(operations))
-    last = max(int(table.direction.max(initial=0)), int(parts.direction.max(initial=0)))
+    last = max(int(table.direction.max(initial=0)), int(bin_groups.direction.max(initial=0)))
     places = np.full(max((*operations, last)) + 1, -1, dtype=np.int64)
     places[list(operations)] = np.arange(len(operations))
-    rows = np.flatnonzero(intervals & (places[table.direction] >= 0))
+    rows = np.flatnonzero(interval_mask & (places[table.direction] >= 0))
     width = len(operations)
     where = table.host[rows] * width + places[table.direction[rows]]
     sums = OperationSums(
@@ -63,18 +63,18 @@ def sum_operations(
     np.add.at(sums.completed.reshape(-1), where, table.ios[rows])
     np.add.at(sums.bytes.reshape(-1), where, table.bytes[rows])
     np.add.at(sums.lat_sum_ns.reshape(-1), where, table.lat_sum_ns[rows])
-    asked = parts.select_groups(places[parts.direction] >= 0)
+    asked = bin_groups.select_groups(places[bin_groups.direction] >= 0)
     cells = asked.host * width + places[asked.direction]
     record.bins.add_counts_to(sums.bins.reshape(-1, BIN_COUNT), asked, cells)
     return sums
 
 
 def sum_operations_in_window(
-    record: RunRecord, operations: Sequence[int], measured: MeasuredPart
+    record: RunRecord, operations: Sequence[int], measured_part: MeasuredPart
 ) -> OperationSums:
     """The sums of these operations over what was measured of a run."""
-    parts = measured.bin_groups.select_groups(measured.bin_group_mask)
-    return sum_operations(record, operations, measured.interval_mask, parts)
+    parts = measured_part.bin_groups.select_groups(measured_part.bin_group_mask)
+    return sum_operations(record, operations, measured_part.interval_mask, parts)
 
 
 class LoadSums(Record):

@@ -83,7 +83,7 @@ class RunView(Record, dict=True):
 
     @cached_property
     def _unsummed_bins(self) -> Sequence[Ints]:
-        return _unsummed_bin_parts(self.load.measured_part, len(self.record.hosts))
+        return _unsummed_bin_groups_by_host(self.load.measured_part, len(self.record.hosts))
 
     @cached_property
     def self_limited_hosts(self) -> frozenset[str]:
@@ -124,7 +124,7 @@ class RunView(Record, dict=True):
         """Whether anything was measured in the window."""
         return bool(self.load.ios.sum() > 0)
 
-    def completed_count(self, host_index: int) -> int:
+    def measured_operation_count(self, host_index: int) -> int:
         """How much a host completed in the window: I/Os, or what its load has in their place."""
         return int(self.load.ios[host_index].sum())
 
@@ -147,13 +147,13 @@ class RunView(Record, dict=True):
 
     def application_written_bytes(self, host_index: int) -> int | None:
         """What operations wrote on a host in the whole run; None where nothing tells it."""
-        return self.all_claimed_run_bytes(host_index, Direction.WRITE)
+        return self.claimed_run_bytes_with_neighbours(host_index, Direction.WRITE)
 
     def engine_written_bytes(self, host_index: int) -> int | None:  # noqa: ARG002 - of engines that store
         """What an engine wrote for that: None of one that writes what operations do."""
         return None
 
-    def all_claimed_run_bytes(self, host_index: int, direction: Direction) -> int:
+    def claimed_run_bytes_with_neighbours(self, host_index: int, direction: Direction) -> int:
         """The same of all loads on that host: a neighbour's as well."""
         name = self.hosts[host_index].host
         places = [
@@ -167,13 +167,13 @@ class RunView(Record, dict=True):
         )
 
     def neighbour_run_ios_and_bytes(
-        self, places: Collection[int], direction: Direction
+        self, neighbour_indexes: Collection[int], direction: Direction
     ) -> tuple[int, int]:
         """What the engines of those of the record's neighbours say they did, and moved."""
         table = self.record.neighbour_intervals
         if table is None:
             return 0, 0
-        rows = np.isin(table.host, list(places)) & (table.direction == direction)
+        rows = np.isin(table.host, list(neighbour_indexes)) & (table.direction == direction)
         return int(table.ios[rows].sum()), int(table.bytes[rows].sum())
 
     def claimed_bytes_per_s(self, host_index: int) -> dict[Direction, float]:
@@ -267,11 +267,16 @@ class RunView(Record, dict=True):
         return np.asarray(np.maximum(shared, 0), dtype=np.int64)
 
 
-def _unsummed_bin_parts(cut: MeasuredPart, host_count: int) -> list[Ints]:
+def _unsummed_bin_groups_by_host(measured_part: MeasuredPart, host_count: int) -> list[Ints]:
     """The parts of each host's bins that are not among the sums of its load."""
-    summed = cut.bin_group_mask & (cut.bin_groups.direction < len(DIRECTIONS))
-    places = np.flatnonzero(~summed & np.isin(cut.bin_groups.direction, _COUNTED_DIRECTIONS))
-    return [places[rows] for rows in row_indexes_by_host(cut.bin_groups.host[places], host_count)]
+    summed = measured_part.bin_group_mask & (measured_part.bin_groups.direction < len(DIRECTIONS))
+    places = np.flatnonzero(
+        ~summed & np.isin(measured_part.bin_groups.direction, _COUNTED_DIRECTIONS)
+    )
+    return [
+        places[rows]
+        for rows in row_indexes_by_host(measured_part.bin_groups.host[places], host_count)
+    ]
 
 
 class IoTime(Record):
@@ -294,22 +299,22 @@ NO_IO_TIME = IoTime(0.0, 0.0)
 
 def io_time_in_window(
     view: RunView,
-    place: tuple[str, str],
-    names: Collection[str],
+    host_and_scope: tuple[str, str],
+    series_names: Collection[str],
     direction: Direction,
     window: Window,
 ) -> IoTime | None:
-    """What those disks or guests had in the window; `place` is the host and the scope.
+    """What those disks or guests had in the window; `host_and_scope` is the host and the scope.
 
     A step that reaches out of the window counts by the share of it that lies inside. None where
     one of them has no sample there, or there are none.
     """
-    host, scope = place
+    host, scope = host_and_scope
     way = direction.key
     rates = {series.name: series for series in view.counter_series(host, scope, f"{way}_iops")}
     times = {series.name: series for series in view.counter_series(host, scope, f"{way}_lat_ns")}
     total = NO_IO_TIME
-    for name in names:
+    for name in series_names:
         rate, time = rates.get(name), times.get(name)
         if rate is None or time is None:
             return None
@@ -320,4 +325,4 @@ def io_time_in_window(
         # No I/O has no mean latency; it took no time either.
         took = np.where(ios > 0, np.nan_to_num(time.value) * ios, 0.0)
         total += IoTime(float(ios.sum()), float(took.sum()))
-    return total if names else None
+    return total if series_names else None

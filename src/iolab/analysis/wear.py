@@ -266,15 +266,15 @@ def write_amplification_metrics(view: RunView, drives: Sequence[DriveWear]) -> d
     # A counter that stood still while the block layer wrote tells nothing.
     counted = [each for wear in drives if (each := wear.host_bytes) is not None and each.value]
     if len(counted) == len(drives) and block >= STEPS_MIN * DATA_UNIT_BYTES * len(drives):
-        found[HOST_WRITE_AMPLIFICATION.key] = _ratio_of_counters(counted, block)
+        found[HOST_WRITE_AMPLIFICATION.key] = _counter_sum_ratio(counted, block)
     media = [
         wear.media_bytes
         for wear in drives
         if wear.write_amplification is not None and wear.media_bytes is not None
     ]
     if len(media) == len(drives):
-        found[MEDIA_WRITE_AMPLIFICATION.key] = _ratio_of_counters(media, block)
-        found[WRITE_AMPLIFICATION.key] = _ratio_of_counters(media, application)
+        found[MEDIA_WRITE_AMPLIFICATION.key] = _counter_sum_ratio(media, block)
+        found[WRITE_AMPLIFICATION.key] = _counter_sum_ratio(media, application)
     return found
 
 
@@ -298,9 +298,9 @@ def _are_all_drives_known(view: RunView) -> bool:
     return len(drives) == len(set(drives))
 
 
-def _ratio_of_counters(counter_metrics: Sequence[Metric], below: int) -> Metric:
+def _counter_sum_ratio(counter_metrics: Sequence[Metric], divisor_bytes: int) -> Metric:
     value, low, high = (
-        sum(getattr(each, end) or 0.0 for each in counter_metrics) / below
+        sum(getattr(each, end) or 0.0 for each in counter_metrics) / divisor_bytes
         for end in ("value", "low", "high")
     )
     return Metric(value, RATIO_UNIT, low, high)
@@ -311,9 +311,14 @@ def media_counter_step_bytes(before: MediaBytes, after: MediaBytes) -> int:
     return before.step_bytes or math.gcd(before.written_bytes, after.written_bytes) or 1
 
 
-def _counter_difference_metric(count: int, step: int) -> Metric:
+def _counter_difference_metric(counter_difference: int, counter_step: int) -> Metric:
     """A difference of a counter that rounds up in steps, with what it leaves open."""
-    return Metric(float(count), "bytes", float(max(count - step, 0)), float(count + step))
+    return Metric(
+        float(counter_difference),
+        "bytes",
+        float(max(counter_difference - counter_step, 0)),
+        float(counter_difference + counter_step),
+    )
 
 
 def _drive_energy_metric(change: DriveCounterChange) -> Metric | None:
@@ -325,7 +330,7 @@ def _drive_energy_metric(change: DriveCounterChange) -> Metric | None:
 
 
 def _no_amplification_reason(
-    view: RunView, change: DriveCounterChange, grown: int, step: int
+    view: RunView, change: DriveCounterChange, media_bytes: int, counter_step_bytes: int
 ) -> str:
     """Why no write amplification can be told, with what would do; "" where it can."""
     if change.has_stuck_counters:
@@ -334,7 +339,8 @@ def _no_amplification_reason(
         return f"something else wrote {format_bytes(foreign)} on the drive"
     steady = view.steadiness_view.steadiness.status if view.steadiness_view else None
     short_by = max(
-        STEPS_MIN * DATA_UNIT_BYTES / max(change.block_bytes, 1), STEPS_MIN * step / max(grown, 1)
+        STEPS_MIN * DATA_UNIT_BYTES / max(change.block_bytes, 1),
+        STEPS_MIN * counter_step_bytes / max(media_bytes, 1),
     )
     if short_by > 1:
         return _run_too_short_text(view, change, short_by)
@@ -343,9 +349,9 @@ def _no_amplification_reason(
     return ""
 
 
-def _run_too_short_text(view: RunView, change: DriveCounterChange, short_by: float) -> str:
+def _run_too_short_text(view: RunView, change: DriveCounterChange, length_factor: float) -> str:
     text = f"the run wrote only {format_bytes(change.block_bytes)}"
     seconds = float(view.load.seconds.max()) if view.load.seconds.size else 0.0
     if not change.block_bytes or not seconds:
         return text
-    return f"{text}: a run of {format_duration_s(math.ceil(short_by * seconds))} would do"
+    return f"{text}: a run of {format_duration_s(math.ceil(length_factor * seconds))} would do"

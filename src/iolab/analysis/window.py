@@ -42,15 +42,17 @@ def to_controller_clock_ns(host_ns: Ints, offset_ns: Ints | int) -> Ints:
     return np.asarray(host_ns - offset_ns, dtype=np.int64)
 
 
-def last_submission_ns(host: HostRun, last_ns: int) -> int:
+def last_submission_ns(host: HostRun, last_interval_end_ns: int) -> int:
     """When a host submitted nothing more, on the controller's clock.
 
-    As its engine tells it; else `last_ns`, when its last interval ended.
+    As its engine tells it; else `last_interval_end_ns`, when its last interval ended.
     """
     generator = host.totals.generator if host.totals else None
     if generator is None or host.start_real_ns is None:
-        return last_ns
-    return min(last_ns, host.start_real_ns + generator.measured_ns - host.clock_offset_ns)
+        return last_interval_end_ns
+    return min(
+        last_interval_end_ns, host.start_real_ns + generator.measured_ns - host.clock_offset_ns
+    )
 
 
 class Window(Record):
@@ -81,8 +83,8 @@ class MeasuredPart(Record):
     bin_group_mask: Mask
 
 
-def find_measured_part(record: RunRecord, measured: Window | None = None) -> MeasuredPart:
-    """The measured part of the record: after its warm-up, or what a rule `measured` instead."""
+def find_measured_part(record: RunRecord, rule_window: Window | None = None) -> MeasuredPart:
+    """The measured part of the record: after its warm-up, or what a rule `rule_window` instead."""
     table = record.intervals
     ends = to_controller_clock_ns(table.end_real_ns, _clock_offsets_ns(record.hosts)[table.host])
     starts = ends - table.span_ns
@@ -92,8 +94,8 @@ def find_measured_part(record: RunRecord, measured: Window | None = None) -> Mea
     early_ns = max(early_ns, EDGE_SLACK_NS)
     ends_ns = _measured_ends_ns(record.hosts, hosts)
     common = _common_window(hosts, ends_ns, warmup_ns)
-    if common is not None and measured is not None:
-        common = measured
+    if common is not None and rule_window is not None:
+        common = rule_window
         early_ns = WARMUP_SLACK_NS
     if common is not None:
         first = np.full(len(table), common.start_ns - early_ns)
@@ -104,7 +106,9 @@ def find_measured_part(record: RunRecord, measured: Window | None = None) -> Mea
         own = np.array([0 if w is None else w.start_ns + warmup_ns for w in hosts], dtype=np.int64)
         inside = _inside_window_mask(starts, ends, own[table.host] - early_ns, ends_ns[table.host])
     parts = record.bins.bin_groups()
-    return MeasuredPart(hosts, common, inside, parts, _bin_parts_inside(record, parts, inside))
+    return MeasuredPart(
+        hosts, common, inside, parts, _bin_groups_in_intervals_mask(record, parts, inside)
+    )
 
 
 def _clock_offsets_ns(hosts: tuple[HostRun, ...]) -> Ints:
@@ -153,16 +157,24 @@ def intersect_windows(windows: Sequence[Window | None]) -> Window | None:
     return Window(start, end) if end > start else None
 
 
-def _inside_window_mask(starts: Ints, ends: Ints, low: Ints, high: Ints | int) -> Mask:
+def _inside_window_mask(
+    starts: Ints, ends: Ints, window_start_ns: Ints, window_end_ns: Ints | int
+) -> Mask:
     """Within the slack, and mostly within: what comes after the end may be shorter than that."""
     middles = starts + (ends - starts) // 2
-    return np.asarray((starts >= low) & (ends <= high + EDGE_SLACK_NS) & (middles <= high))
+    return np.asarray(
+        (starts >= window_start_ns)
+        & (ends <= window_end_ns + EDGE_SLACK_NS)
+        & (middles <= window_end_ns)
+    )
 
 
-def _bin_parts_inside(record: RunRecord, parts: BinGroups, inside: Mask) -> Mask:
+def _bin_groups_in_intervals_mask(
+    record: RunRecord, bin_groups: BinGroups, interval_mask: Mask
+) -> Mask:
     """Which parts of the bins belong to a marked interval."""
     table = record.intervals
-    stride = max(int(table.seq.max(initial=0)), int(parts.seq.max(initial=0))) + 1
+    stride = max(int(table.seq.max(initial=0)), int(bin_groups.seq.max(initial=0))) + 1
     counted = np.zeros(len(record.hosts) * stride, dtype=bool)
-    counted[(table.host * stride + table.seq)[inside]] = True
-    return np.asarray(counted[parts.host * stride + parts.seq])
+    counted[(table.host * stride + table.seq)[interval_mask]] = True
+    return np.asarray(counted[bin_groups.host * stride + bin_groups.seq])

@@ -85,7 +85,9 @@ def clean(
         _show_other_users_folders(searched.results)
     if leftovers and (yes or (not as_json and ask_for_removal())):
         again = [spec for spec in specs if spec.name in leftovers]
-        ended = asyncio.run(list_or_remove_leftovers(again, absolute, remove=leftovers))
+        ended = asyncio.run(
+            list_or_remove_leftovers(again, absolute, leftovers_to_remove=leftovers)
+        )
         removed, failed = ended.results, failed | dict(ended.errors)
     if as_json:
         theirs = {name: left for name, left in searched.results.items() if left.foreign_folders}

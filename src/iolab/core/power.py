@@ -44,7 +44,7 @@ _DRIVE_DEVICE: Final = re.compile(r"nvme\d+n\d+|[shv]d[a-z]+")
 """The kernel's names of whole drives."""
 
 
-def is_addable_meter(boundary: PowerBoundary, name: str) -> bool:
+def is_meter_summable(boundary: PowerBoundary, name: str) -> bool:
     """Whether a meter of a machine measures something that no other of its kind does.
 
     RAPL's packages are of a processor each; a meter of drives that has the name of one drive's
@@ -60,7 +60,7 @@ def meters_to_sum(boundary: PowerBoundary, names: Sequence[str]) -> list[str]:
 
     The first that the study describes, else all that can be added, else the first of the kernel's.
     """
-    addable = [name for name in names if is_addable_meter(boundary, name)]
+    addable = [name for name in names if is_meter_summable(boundary, name)]
     others = [name for name in names if name not in addable]
     described = [name for name in others if not name.startswith(KERNEL_SENSOR_PREFIX)]
     return described[:1] or addable or others[:1]

@@ -83,9 +83,9 @@ class BinGroups(Record):
     def __len__(self) -> int:
         return int(self.host.size)
 
-    def select_groups(self, which: Ints | npt.NDArray[np.bool_]) -> BinGroups:
+    def select_groups(self, mask_or_indexes: Ints | npt.NDArray[np.bool_]) -> BinGroups:
         """Those parts alone, by a mask or by their places."""
-        return BinGroups(*(column[which] for column in astuple(self)))
+        return BinGroups(*(column[mask_or_indexes] for column in astuple(self)))
 
     def batch_slices(self) -> Iterator[slice]:
         """The parts some at a time, of about `CHUNK_ROWS` rows together; none is empty."""
@@ -122,7 +122,7 @@ class BinTable(Record):
         host, seq, direction = (key[start].astype(np.int64) for key in keys)
         return BinGroups(host, seq, direction, start, np.diff(start, append=len(self)))
 
-    def group_totals(self, groups: BinGroups) -> Ints:
+    def io_count_by_group(self, groups: BinGroups) -> Ints:
         """How many I/Os each of all the table's parts counts."""
         totals = np.zeros(len(groups), dtype=np.int64)
         for group in groups.batch_slices():

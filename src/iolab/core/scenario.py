@@ -399,7 +399,7 @@ class EventOutcome(Record):
         """Whether something was done to its host, and no load begun or limited."""
         return not self.neighbour and self.io_limit is None
 
-    def later_answers(self, answers: Iterable[WitnessAnswer]) -> list[WitnessAnswer]:
+    def witness_answers_since_start(self, answers: Iterable[WitnessAnswer]) -> list[WitnessAnswer]:
         """What its witness answered to questions that were asked since it began."""
         expected, start_ns = self.expected, self.start_real_ns
         if expected is None or start_ns is None:
@@ -470,6 +470,6 @@ class ScenarioOutcome(Record):
         return None if not new and (lost or readback.incomplete_reason) else new
 
     @property
-    def readback_damaged_before_events(self) -> Readback | None:
+    def first_readback_damaged_before_events(self) -> Readback | None:
         """A host whose contents were wrong before anything happened: the path damages them."""
         return next((readback for readback in self.first_readbacks if readback.lost_blocks), None)

@@ -292,7 +292,7 @@ def guest_self_limit(view: RunView, guest: Guest) -> GuestSelfLimit:
     limit = GuestSelfLimit(
         level=VerdictLevel.VALID,
         reached_share=flight.reached_depth_share if flight else None,
-        tolerance=flight.tolerance if flight else 0.0,
+        tolerance=flight.window_edge_tolerance if flight else 0.0,
         engine_ns=guest_mean_latency_ns(view, guest, LatencyLayer.ENGINE) if enough else None,
         hypervisor_ns=guest_mean_latency_ns(view, guest, LatencyLayer.HYPERVISOR)
         if enough

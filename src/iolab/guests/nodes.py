@@ -148,7 +148,10 @@ def written_bytes_by_layer(view: RunView, node: HypervisorRun) -> BytesWrittenBy
     record, factors = view.record, declared_read_and_write_amplification(view.record)
     served = node.block_counts(Direction.WRITE)
     return BytesWrittenByLayer(
-        guests=sum(view.all_claimed_run_bytes(host, Direction.WRITE) for host in node.host_indexes),
+        guests=sum(
+            view.claimed_run_bytes_with_neighbours(host, Direction.WRITE)
+            for host in node.host_indexes
+        ),
         hypervisor=None if served is None else sum(block.bytes for block in served),
         devices=_bytes_written_by_devices(view, node),
         factor=None if are_disks_modelled(record) or factors is None else factors[1],

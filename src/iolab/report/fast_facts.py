@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from iolab.analysis.quotients import (
     DivisorKind,
     capacity_quotients,
-    configurations_that_are_no_subset,
+    configurations_without_host_subsets,
 )
 from iolab.core.metric import VerdictLevel
 from iolab.core.metric_spec import BetterDirection
@@ -257,7 +257,7 @@ def _cost_capacity_facts(
 
 def _capacity_for_money_facts(brief: Brief, titles: Mapping[str, str]) -> Iterator[FastFact]:
     """The most usable capacity, or else raw, that an amount of money buys."""
-    owners = configurations_that_are_no_subset(brief.study.configurations)
+    owners = configurations_without_host_subsets(brief.study.configurations)
     every = capacity_quotients(owners, (DivisorKind.COST,))
     for metric, kind in (("usable_tb", "usable"), ("raw_tb", "raw")):
         own = [quotient for quotient in every if quotient.dividend.metric == metric]

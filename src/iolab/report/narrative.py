@@ -21,7 +21,7 @@ from iolab.analysis.findings import (
     Finding,
     KneeFinding,
     LargestSpeedupFinding,
-    QuotientFinding,
+    PerUnitFinding,
     Recommendation,
     WinLossFinding,
 )
@@ -129,7 +129,7 @@ def sentences_for_findings(
 
 def _is_table_only(finding: Finding, names: ConfigurationNames) -> bool:
     """Prices that no interval supports, and of all but the best, stand in tables alone."""
-    if not isinstance(finding, QuotientFinding):
+    if not isinstance(finding, PerUnitFinding):
         return False
     return (
         not names.has_several
@@ -264,7 +264,7 @@ def _knee_sentence(finding: KneeFinding, names: ConfigurationNames) -> str:
 
 
 @finding_sentence.register
-def _quotient_sentence(price: QuotientFinding, names: ConfigurationNames) -> str:
+def _quotient_sentence(price: PerUnitFinding, names: ConfigurationNames) -> str:
     amount = (
         terabytes_text(price.value)
         if price.unit == "TB"

@@ -17,7 +17,7 @@ from iolab.analysis.quotients import (
     capacity_quotients,
     configuration_divisors,
     configuration_ids_without_divisor,
-    configurations_that_are_no_subset,
+    configurations_without_host_subsets,
     cost_currencies,
     rate_quotients,
 )
@@ -73,7 +73,7 @@ NAMES_SHOWN: Final = 6
 
 def figures_per_size_and_cost_section(brief: Brief) -> ReportSection | None:
     """Best figures over capacity, nodes and cost; None where no configuration tells any."""
-    owners = configurations_that_are_no_subset(brief.study.configurations)
+    owners = configurations_without_host_subsets(brief.study.configurations)
     if not any(configuration_divisors(owner) for owner in owners):
         return None
     kept = {owner.id for owner in owners}

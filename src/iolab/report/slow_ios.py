@@ -31,7 +31,7 @@ def slow_ios_table(title: str, slow_ios: Iterable[SlowIoContext]) -> Table:
             slow.io.path,
             f"{slow.io.offset:,}",
             format_bytes(slow.io.bytes),
-            "; ".join(slow.meanwhile) or "nothing unusual",
+            "; ".join(slow.unusual_event_texts) or "nothing unusual",
         )
         for slow in slow_ios
     )
@@ -58,7 +58,7 @@ def slow_io_columns(
                 slow.io.path,
                 slow.io.offset,
                 slow.io.bytes,
-                "; ".join(slow.meanwhile),
+                "; ".join(slow.unusual_event_texts),
             )
             for name, value in zip(_COLUMNS, values, strict=True):
                 columns[name].append(value)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from iolab.analysis.energy_cost import yearly_energy_cost
 from iolab.analysis.quotients import (
     MONEY,
-    configurations_that_are_no_subset,
+    configurations_without_host_subsets,
     cost_currencies,
 )
 from iolab.analysis.ranked_findings import ValueForMoney, value_for_money
@@ -198,7 +198,7 @@ def cost_capacity_rows(
     brief: Brief, best_figures: Sequence[BestFigure]
 ) -> tuple[CostCapacityRow, ...]:
     """The rows that the configurations of a brief with these best figures have."""
-    configurations = configurations_that_are_no_subset(brief.study.configurations)
+    configurations = configurations_without_host_subsets(brief.study.configurations)
     rows = (
         cost_row(configurations),
         cost_per_terabyte_row(configurations),

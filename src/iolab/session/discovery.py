@@ -70,28 +70,35 @@ async def list_or_remove_leftovers(
     specs: Iterable[HostSpec],
     path: str | None,
     *,
-    remove: Mapping[str, HostLeftovers] = MappingProxyType({}),
+    leftovers_to_remove: Mapping[str, HostLeftovers] = MappingProxyType({}),
 ) -> HostOutcomes[HostLeftovers]:
     """Reach every host, look, and let go; `path` is for hosts that name none of their own.
 
-    With `remove`, what an earlier look found on hosts by name, that and nothing else is removed.
+    With `leftovers_to_remove`, what an earlier look found on hosts by name, that and nothing else
+    is removed.
     """
 
     async def _connect_and_list_leftovers(host: Host) -> HostLeftovers:
         await host.connect()
-        return await list_or_remove_host_leftovers(host, path, remove=remove.get(host.name))
+        return await list_or_remove_host_leftovers(
+            host, path, leftovers_to_remove=leftovers_to_remove.get(host.name)
+        )
 
     async with open_hosts(specs) as hosts:
         return await gather_hosts(hosts.values(), _connect_and_list_leftovers)
 
 
 async def list_or_remove_host_leftovers(
-    host: Host, path: str | None, *, remove: HostLeftovers | None = None
+    host: Host, path: str | None, *, leftovers_to_remove: HostLeftovers | None = None
 ) -> HostLeftovers:
-    """What was left on a connected host; with `remove` that is gone, but for the `faults`."""
+    """What was left on a connected host; `leftovers_to_remove` are gone, but for the `faults`."""
     asked = None if host.spec.serial else host.spec.path or path
-    limit_s = CLOSE_LIMIT_S if remove else LOOK_LIMIT_S
-    names = None if remove is None else sorted(remove.all_process_ids_and_paths)
+    limit_s = CLOSE_LIMIT_S if leftovers_to_remove else LOOK_LIMIT_S
+    names = (
+        None
+        if leftovers_to_remove is None
+        else sorted(leftovers_to_remove.all_process_ids_and_paths)
+    )
     answer = await host.request(LEFTOVERS, deadline_s=limit_s, path=asked, remove=names)
     return read_answer(host.name, HostLeftovers, answer)
 

@@ -234,7 +234,7 @@ async def run_on_each_host(
         raise combined_error(outcomes.errors)
 
 
-def discard_impossible_counters(
+def discard_impossible_intervals(
     host_runs: Sequence[HostRunInProgress], elapsed_s: float
 ) -> HostError | None:
     """Keep nothing of hosts whose intervals cannot be of this run; the error, if there are any."""

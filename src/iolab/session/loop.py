@@ -24,7 +24,7 @@ from iolab.hosts.intervals import IntervalCollector, trim_malloc_heap
 from iolab.hosts.telemetry import CounterCollector
 from iolab.record import Record
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostRunInProgress, LoadDriver, discard_impossible_counters
+from iolab.session.driver import HostRunInProgress, LoadDriver, discard_impossible_intervals
 from iolab.session.kinds import SessionResources
 from iolab.session.meters import MeterWatch
 from iolab.session.observers import HostMonitors
@@ -35,7 +35,7 @@ from iolab.session.reconnect import (
     reconnect_lost,
     require_no_lost_hosts,
 )
-from iolab.session.start import wait_for_settling
+from iolab.session.start import wait_out_settle_time
 from iolab.targets.precondition import Preconditioner
 from iolab.targets.work_directory import WorkDirectory
 from iolab.units import NS_PER_S
@@ -119,7 +119,7 @@ async def execute_run(
     try:
         driver = resources.drivers.driver_for(run)
         await driver.prepare_for_load(session, run, states)
-        await wait_for_settling(session, run)  # what no watch has waited for
+        await wait_out_settle_time(session, run)  # what no watch has waited for
         if session.stop.is_requested:
             return None
         _set_neighbour_workdirs(session, run, resources)
@@ -134,7 +134,7 @@ async def execute_run(
         fault = raised
     ended_ns = session.clock.real_ns()
     elapsed_s = (session.clock.mono_ns() - started_mono_ns) / NS_PER_S
-    fault = discard_impossible_counters(states, elapsed_s) or fault
+    fault = discard_impossible_intervals(states, elapsed_s) or fault
     await measure_clocks_after_run(session, states)
     if driver is not None:
         await driver.after_measure(session, run, states)
@@ -292,13 +292,13 @@ class RunLoop:
         self._method = session.study.method
         self._failed_points: set[str] = set()
 
-    async def run_all(self, first: PlannedRun, queue: RunQueue) -> SessionStatus:
+    async def run_all(self, first_run: PlannedRun, queue: RunQueue) -> SessionStatus:
         """Execute one run after the other, each committed when it ends.
 
         Raises HostError or EngineError where the study's policy, or a host that stays lost, ends
         the session.
         """
-        for run in chain([first], iter(queue.take_next_run, None)):
+        for run in chain([first_run], iter(queue.take_next_run, None)):
             for text in queue.take_new_messages():
                 self._notify(text)
             if self._session.stop.is_requested:
@@ -337,7 +337,7 @@ class RunLoop:
             _require_events_undone(record)
             if record.status is not RunStatus.FAILED:
                 return record.status is RunStatus.DONE
-            if self._session.stop.is_requested or not self._apply_failure_policy(
+            if self._session.stop.is_requested or not self._apply_failure_policy_and_tell_retry(
                 record, attempt - first
             ):
                 break
@@ -352,7 +352,7 @@ class RunLoop:
         finally:
             await asyncio.gather(*(host.set_lease_limit(None) for host in hosts))
 
-    def _apply_failure_policy(self, record: RunRecord, retried: int) -> bool:
+    def _apply_failure_policy_and_tell_retry(self, record: RunRecord, retry_count: int) -> bool:
         """Do what is set for a run that failed; returns whether it is tried again.
 
         Excludes hosts, or raises where the session must end.
@@ -367,8 +367,8 @@ class RunLoop:
             if guilty:
                 self._exclude_hosts(guilty, _session_ending_error(record))
                 return True
-        if policy is FailurePolicy.RETRY and retried < self._method.retries:
-            of = f"try {retried + 2} of {self._method.retries + 1}"
+        if policy is FailurePolicy.RETRY and retry_count < self._method.retries:
+            of = f"try {retry_count + 2} of {self._method.retries + 1}"
             self._notify(
                 f"{run.point.title_text} failed and is tried again, {of}. {record.failure or ''}"
             )
@@ -381,16 +381,16 @@ class RunLoop:
         for _ in range(LAYOUT_TRIES):
             await self._reconnect_lost()
             try:
-                return await self._prepare_workdirs(run)
+                return await self._prepare_workdirs_and_targets(run)
             except (HostError, EngineError) as fault:
                 lost = lost_host_reasons(self._session)
                 if self._method.on_failure is FailurePolicy.WITHOUT_HOST and (lost or fault.hosts):
                     self._exclude_hosts({*lost, *fault.hosts}, fault)
                 elif not lost or not self._can_reconnect:
                     raise
-        return await self._prepare_workdirs(run)
+        return await self._prepare_workdirs_and_targets(run)
 
-    async def _prepare_workdirs(self, run: PlannedRun) -> tuple[WorkDirectory, ...]:
+    async def _prepare_workdirs_and_targets(self, run: PlannedRun) -> tuple[WorkDirectory, ...]:
         workdirs = await self._workdirs.prepare_workdirs(run, self._means.facts)
         return await self._states.prepare_targets(run, workdirs)
 

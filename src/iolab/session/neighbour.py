@@ -25,7 +25,7 @@ from iolab.hosts.intervals import IntervalCollector, IntervalLog
 from iolab.hosts.remote_process import exit_fault_text, run_process
 from iolab.session.actions import AGENT_LIMIT_S
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostRunInProgress, discard_impossible_counters
+from iolab.session.driver import HostRunInProgress, discard_impossible_intervals
 from iolab.session.start import SET_UP_S
 from iolab.units import NS_PER_S
 
@@ -160,7 +160,7 @@ class NeighbourLoads:
         """Whether the load of an event goes on somewhere."""
         return event in self._loads and bool(self._loads[event].run_ids)
 
-    def tell_to_end(self, event: str) -> None:
+    def request_load_end(self, event: str) -> None:
         """Have the load of an event end, if it began."""
         load = self._loads.get(event)
         if load is None or load.halt.is_set():
@@ -169,7 +169,7 @@ class NeighbourLoads:
         load.gone = [state.name for state, task in pairs if task.done()]
         load.halt.set()
 
-    async def wait_for_end(self, event: str) -> str:
+    async def wait_for_end_and_tell_early_end(self, event: str) -> str:
         """Until the load of an event that was told to end has ended, if it began.
 
         Why it had not gone on until it was told, "" if it had.
@@ -187,9 +187,9 @@ class NeighbourLoads:
     async def end_all(self) -> None:
         """Nothing goes on after this."""
         for event in self._loads:
-            self.tell_to_end(event)
+            self.request_load_end(event)
         for event in self._loads:
-            await self.wait_for_end(event)
+            await self.wait_for_end_and_tell_early_end(event)
 
     def with_neighbours(self, record: RunRecord, elapsed_s: float) -> RunRecord:
         """The record with what the neighbours did."""
@@ -197,7 +197,7 @@ class NeighbourLoads:
         if not pairs:
             return record
         collector = IntervalCollector()
-        discard_impossible_counters([state for _, state in pairs], elapsed_s)
+        discard_impossible_intervals([state for _, state in pairs], elapsed_s)
         for index, (_, state) in enumerate(pairs):
             collector.add(index, state.intervals)
         runs = [

@@ -128,7 +128,7 @@ class HostWatch:
         except StopAsyncIteration:
             raise self._host.mark_lost("ended its telemetry unasked") from None
         if not all(isinstance(header.get(clock), int) for clock in ("real_ns", "mono_ns")):
-            raise self._lose_host_for_invalid_sample("it has no time")
+            raise self._mark_host_lost_for_invalid_sample("it has no time")
         self._steps.add_reading(header["real_ns"], header.get("boot_ns"))
         return header
 
@@ -136,9 +136,9 @@ class HostWatch:
         try:
             self._counters.add(self._index, sample)
         except ValueError as fault:
-            raise self._lose_host_for_invalid_sample(str(fault)) from None
+            raise self._mark_host_lost_for_invalid_sample(str(fault)) from None
 
-    def _lose_host_for_invalid_sample(self, why: str) -> HostLostError:
+    def _mark_host_lost_for_invalid_sample(self, why: str) -> HostLostError:
         return self._host.mark_lost(f"sent malformed telemetry: {why.rstrip('.')}")
 
 

@@ -121,19 +121,19 @@ async def _action_preflight(
 
 
 def _held_object_faults(
-    scenario: ScenarioPlan, undos: Mapping[str, Iterable[Mapping[str, Any]]]
+    scenario: ScenarioPlan, undo_steps_by_action: Mapping[str, Iterable[Mapping[str, Any]]]
 ) -> Iterator[Fault]:
     """Events on what an earlier one changed that is not undone by then: their host refuses them.
 
-    `undos` are the steps that undo each action.
+    `undo_steps_by_action` are the steps that undo each action.
     """
     places = {phase.id: place for place, phase in enumerate(scenario.phases)}
     end = len(places)
     holders: dict[tuple[str, str], EventPlan] = {}
     for event in scenario.ordered_events:
         host = scenario.action(event.action).host if event.action else ""
-        for step in undos.get(event.action, ()):
-            changed = _changed_object(step)
+        for step in undo_steps_by_action.get(event.action, ()):
+            changed = _object_held_by_step(step)
             holder = holders.get((host, changed))
             if holder is not None and places.get(event.phase, end) < places.get(
                 holder.undo_phase, end
@@ -150,7 +150,7 @@ def _held_object_faults(
                 holders[host, changed] = event
 
 
-def _changed_object(step: Mapping[str, Any]) -> str:
+def _object_held_by_step(step: Mapping[str, Any]) -> str:
     """What an agent lets one event hold at a time; "" of commands: their order is the user's."""
     match step["step"]:
         case "signal":
@@ -175,14 +175,14 @@ async def _require_action_possible(
     return resolved
 
 
-async def _require_file(host: Host, path: str, noun: str, code: str) -> None:
+async def _require_file(host: Host, path: str, file_noun: str, refusal_code: str) -> None:
     """AgentRefusalError where the host has no such file; what it holds does not matter."""
     try:
         content = await fetch_file(host, path, 0)
     except AgentRefusalError:
         return  # it is larger, or may not be read
     if content is None:
-        raise AgentRefusalError(host.name, code, f"there is no {noun} {path}")
+        raise AgentRefusalError(host.name, refusal_code, f"there is no {file_noun} {path}")
 
 
 def _refused_action_fault(action: Action, refusal: AgentRefusalError) -> Fault:
@@ -220,7 +220,7 @@ async def _witness_preflight(scenario: ScenarioPlan, hosts: Mapping[str, Host]) 
                 f"{who} gave no answer when it was tried: whether events happen may stay unknown"
             )
         else:
-            faults += _early_state_faults(scenario, who, witness, state=reading.state)
+            faults += _already_expected_state_faults(scenario, who, witness, state=reading.state)
     return EventPreflight(tuple(faults), tuple(notes))
 
 
@@ -232,13 +232,13 @@ async def _read_reachable_witness(host: Host, witness: Witness) -> WitnessReadin
     return reading
 
 
-def _early_state_faults(
-    scenario: ScenarioPlan, who: str, witness: Witness, *, state: bool
+def _already_expected_state_faults(
+    scenario: ScenarioPlan, witness_text: str, witness: Witness, *, state: bool
 ) -> Iterator[Fault]:
     event = _first_event_of_witness(scenario, witness.id)
     if event is not None and event.expected is not None and event.expected.state is state:
         yield Fault(
-            f"{who} says {quote_value(str(event.expected))} already, which event "
+            f"{witness_text} says {quote_value(str(event.expected))} already, which event "
             f"{quote_value(event.id)} is to bring about.",
             f"See what is wrong with the storage first; else correct 'expect', or the [[witness]] "
             f"({_witness_source_text(witness)}).",

@@ -61,12 +61,12 @@ packed at the same moments too."""
 
 @asynccontextmanager
 async def trace_device(
-    host_run: HostRunInProgress, limit_s: float, enough: asyncio.Event
+    host_run: HostRunInProgress, limit_s: float, stop_event: asyncio.Event
 ) -> AsyncIterator[None]:
     """Sample the device nearest the target inside, and fill in what was seen, or why nothing was.
 
-    It ends with `enough`, if that is set before. The agent ends it by itself when the engine, which
-    has `limit_s` from its start, is long gone.
+    It ends with `stop_event`, if that is set before. The agent ends it by itself when the engine,
+    which has `limit_s` from its start, is long gone.
     It never fails a run: the checks that need it say why they could not look.
     """
     if not host_run.workdir.devices:
@@ -93,7 +93,7 @@ async def trace_device(
         with suppress(HostError):
             await host.request("unwatch", deadline_s=CALL_OFF_LIMIT_S, watch=stream.id)
 
-    early = asyncio.create_task(end_trace_after_event(enough))
+    early = asyncio.create_task(end_trace_after_event(stop_event))
     try:
         yield
     finally:
@@ -289,7 +289,7 @@ class ProcessDriver(LoadDriver):
         work = start_load_together(
             session, host_runs, counters, run_engine_on_host, halt, set_up_s=set_up_s
         )
-        await (work if runner is None else runner.run_with_load(work))
+        await (work if runner is None else runner.run_phases_with_load(work))
 
     def make_phase_runner(
         self,

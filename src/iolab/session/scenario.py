@@ -93,7 +93,7 @@ class _PendingUndo(Struct):
 
 
 class PhaseRunner:
-    """The phases of one run. `run_with_load` once; `scenario` is what came of it.
+    """The phases of one run. `run_phases_with_load` once; `scenario` is what came of it.
 
     `baseline_over` is set just before the first phase ends.
     """
@@ -145,7 +145,7 @@ class PhaseRunner:
         if not self._start_ns.done():
             self._start_ns.set_result(real_ns)
 
-    async def do_readback_events(self) -> dict[str, bool]:
+    async def do_readback_events_and_tell_unmounted(self) -> dict[str, bool]:
         """Those after the last phase; whether they unmounted the target of each of their hosts.
 
         Of a host without an event, or with a device as its target, nobody knows.
@@ -158,7 +158,7 @@ class PhaseRunner:
                 is_unmounted[host] = is_unmounted.get(host, False) or was_unmounted
         return is_unmounted
 
-    async def run_with_load(self, load: Coroutine[Any, Any, None]) -> None:
+    async def run_phases_with_load(self, load: Coroutine[Any, Any, None]) -> None:
         """The load to its end, which comes with that of the last phase; then nothing is left.
 
         What could not be undone stands in its outcome.
@@ -181,7 +181,7 @@ class PhaseRunner:
         """
         if self._current_phase is not None:
             self._close_phase(PhaseEndReason.LOAD)
-        self._tell_loads_to_end(self._neighbour_events)
+        self._request_load_ends(self._neighbour_events)
         if begun := self._tasks_of_events(are_begun=True):
             await asyncio.wait(begun)  # What is done after an undo would undo that.
         with suppress(HostError):
@@ -213,7 +213,7 @@ class PhaseRunner:
         baseline_end_ns = next_ns + round(
             (self._plan.phases[0].max_duration_s - MARGIN_S) * NS_PER_S
         )
-        baseline = asyncio.create_task(self._end_baseline(baseline_end_ns))
+        baseline = asyncio.create_task(self._wait_and_end_baseline(baseline_end_ns))
         try:
             for index, phase in enumerate(self._plan.phases):
                 await self._sleep_until(next_ns)
@@ -254,8 +254,8 @@ class PhaseRunner:
     def _has_begun(self, event: str) -> bool:
         return event in self._outcomes and self._outcomes[event].start_real_ns is not None
 
-    async def _end_baseline(self, real_ns: int) -> None:
-        await self._sleep_until(real_ns)
+    async def _wait_and_end_baseline(self, end_real_ns: int) -> None:
+        await self._sleep_until(end_real_ns)
         self.baseline_over.set()
 
     def _schedule(self, events: Sequence[EventPlan], phase_start_ns: int) -> None:
@@ -285,7 +285,7 @@ class PhaseRunner:
             if not self._has_begun(event.id):
                 task.cancel()
                 await asyncio.wait([task])
-                self._leave_out(event, NOT_BEGUN)
+                self._record_event_left_out(event, NOT_BEGUN)
 
     async def _wait_for_phase_end(
         self, phase: PhasePlan, start_ns: int, events: Sequence[asyncio.Task[None]]
@@ -296,7 +296,9 @@ class PhaseRunner:
         limit_ns = start_ns + round(phase.longest_s * NS_PER_S)
         while self._session.clock.real_ns() < limit_ns:
             since_ns = max([start_ns, *self._event_ends_ns(phase)])
-            if all(task.done() for task in events) and self._is_confirmed(phase.until, since_ns):
+            if all(task.done() for task in events) and self._is_expected_state_confirmed(
+                phase.until, since_ns
+            ):
                 return PhaseEndReason.WITNESS
             await asyncio.sleep(POLL_S)
         return PhaseEndReason.LIMIT
@@ -305,7 +307,7 @@ class PhaseRunner:
         of_phase = (o for o in self._outcomes.values() if o.phase == phase.id)
         return [outcome.end_real_ns for outcome in of_phase if outcome.end_real_ns is not None]
 
-    def _is_confirmed(self, expected: WitnessExpectation, since_ns: int) -> bool:
+    def _is_expected_state_confirmed(self, expected: WitnessExpectation, since_ns: int) -> bool:
         """Whether the last answers to what was asked since then all say so."""
         states = [
             answer.state
@@ -440,10 +442,10 @@ class PhaseRunner:
         """Whether something speaks against an action now, which its outcome then says."""
         reason = self._action_refusal_reason(event, due_ns)
         if reason:
-            self._leave_out(event, reason)
+            self._record_event_left_out(event, reason)
         return bool(reason)
 
-    def _leave_out(self, event: EventPlan, reason: str) -> None:
+    def _record_event_left_out(self, event: EventPlan, reason: str) -> None:
         self._outcomes[event.id] = replace(self._outcomes[event.id], error=reason)
         self._session.emit(ScenarioNotice(f"Event '{event.id}' is left out: {reason}."))
 
@@ -479,7 +481,7 @@ class PhaseRunner:
         if expected is None or start_ns is None:
             return False
         late_ns = start_ns + round(outcome.within_s * NS_PER_S)
-        states = {answer.state for answer in outcome.later_answers(self._answers)}
+        states = {answer.state for answer in outcome.witness_answers_since_start(self._answers)}
         is_late = self._session.clock.real_ns() >= late_ns
         return is_late and (not expected.state) in states and expected.state not in states
 
@@ -511,13 +513,13 @@ class PhaseRunner:
         event: EventPlan,
         host: Host,
         resolved: ResolvedActionAnswer,
-        pending: _PendingUndo | None,
+        pending_undo: _PendingUndo | None,
     ) -> Message:
         """The answer to an event's steps."""
         action = self._plan.action(event.action)
         timer = None
-        if pending is not None and action.undo_after_s is not None:
-            timer = {"name": pending.name, "seconds": action.undo_after_s}
+        if pending_undo is not None and action.undo_after_s is not None:
+            timer = {"name": pending_undo.name, "seconds": action.undo_after_s}
         # A host that cuts its own link answers when its timer has undone it.
         limit_s = len(resolved.steps) * action.timeout_s + (action.undo_after_s or 0)
         is_readback = event.phase == READBACK_PHASE
@@ -525,7 +527,7 @@ class PhaseRunner:
             "step",
             deadline_s=limit_s + STEP_GRACE_S,
             what=list(resolved.steps),
-            undo=None if pending is None else pending.name,
+            undo=None if pending_undo is None else pending_undo.name,
             undo_timer=timer,
             released_dir=self._scratch_folder(host.name) if is_readback else None,
         )
@@ -543,7 +545,7 @@ class PhaseRunner:
         Loads are told to end before, and are not waited for: an engine may hang with what an action
         broke. HostError where an undo fails, which keeps no other from being tried.
         """
-        self._tell_loads_to_end(neighbour_events)
+        self._request_load_ends(neighbour_events)
         faults: list[HostError] = []
         for undo in reversed(undos):
             try:
@@ -558,11 +560,11 @@ class PhaseRunner:
         if faults:
             raise faults[0]
 
-    def _tell_loads_to_end(self, neighbour_events: Sequence[EventPlan]) -> None:
+    def _request_load_ends(self, neighbour_events: Sequence[EventPlan]) -> None:
         """Loads are undone from now on, however long their engines take."""
         for event in neighbour_events:
             if event.neighbour:
-                self.neighbours.tell_to_end(event.id)
+                self.neighbours.request_load_end(event.id)
                 self._set_undone(event)
 
     def _set_undone(self, event: EventPlan) -> None:
@@ -573,7 +575,7 @@ class PhaseRunner:
             self._outcomes[event.id] = replace(outcome, is_undone=True, undone_real_ns=now_ns)
 
     async def _wait_for_load_end(self, event: EventPlan) -> None:
-        fault = await self.neighbours.wait_for_end(event.id)
+        fault = await self.neighbours.wait_for_end_and_tell_early_end(event.id)
         outcome = self._outcomes[event.id]
         self._outcomes[event.id] = replace(outcome, error=outcome.error or fault)
 
@@ -642,7 +644,7 @@ class PhaseRunner:
             undo_error=bounded_reason_text(outcome.undo_error),
         )
         unseen_ns = None
-        for answer in outcome.later_answers(self._answers):
+        for answer in outcome.witness_answers_since_start(self._answers):
             if outcome.expected is not None and answer.state is outcome.expected.state:
                 return replace(outcome, unseen_real_ns=unseen_ns, seen_real_ns=answer.real_ns)
             unseen_ns = answer.asked_real_ns if answer.state is not None else unseen_ns

@@ -84,8 +84,10 @@ class HostStartTime(Record):
     lead_s: float
 
 
-async def wait_for_settling(session: SessionContext, run: PlannedRun, watch_s: float = 0.0) -> None:
-    """Let the target come to rest after the run before, but for its last `watch_s`.
+async def wait_out_settle_time(
+    session: SessionContext, run: PlannedRun, deducted_watch_s: float = 0.0
+) -> None:
+    """Let the target come to rest after the run before, but for its last `deducted_watch_s`.
 
     It rests since that run's load ended, while that is judged and committed, and since all was
     written for this one. Nothing is waited for before the first run of a session.
@@ -94,7 +96,7 @@ async def wait_for_settling(session: SessionContext, run: PlannedRun, watch_s: f
     if session.settle_timer.since_ns is None or session.stop.is_requested:
         return
     rested_s = (session.clock.mono_ns() - session.settle_timer.since_ns) / NS_PER_S
-    seconds = session.study.method.settle_s - rested_s - watch_s
+    seconds = session.study.method.settle_s - rested_s - deducted_watch_s
     if seconds > 0:
         session.begin_session_phase(SessionPhase.SETTLE, run, "the target comes to rest", seconds)
         await session.stop.sleep(seconds)
@@ -110,14 +112,14 @@ async def watch_for_background_io(
     seconds = session.study.method.idle_watch_s
     rests = session.study.method.settle_s > 0
     left_s = {
-        host_run.name: _idle_watch_seconds_left(host_run, seconds, rests=rests)
+        host_run.name: _idle_watch_seconds_left(host_run, seconds, has_settle_time=rests)
         for host_run in host_runs
         if host_run.workdir.devices
     }
     longest_s = max(left_s.values(), default=0.0)
     if not longest_s:
         return
-    await wait_for_settling(session, run, longest_s)
+    await wait_out_settle_time(session, run, longest_s)
     if session.stop.is_requested:
         return
     session.begin_session_phase(SessionPhase.IDLE, run, "checking for background I/O", longest_s)
@@ -139,12 +141,16 @@ async def watch_for_background_io(
     )
 
 
-def _idle_watch_seconds_left(host_run: HostRunInProgress, seconds: float, *, rests: bool) -> float:
+def _idle_watch_seconds_left(
+    host_run: HostRunInProgress, requested_s: float, *, has_settle_time: bool
+) -> float:
     watched_s = host_run.pre_run_activity.watched_s if host_run.pre_run_activity else 0.0
     used = host_run.extents is not None or (
         host_run.cache_drop is not None and host_run.cache_drop.requested
     )
-    return max(seconds - watched_s, min(LAST_WATCH_S, seconds) if rests or used else 0.0)
+    return max(
+        requested_s - watched_s, min(LAST_WATCH_S, requested_s) if has_settle_time or used else 0.0
+    )
 
 
 @asynccontextmanager
@@ -165,14 +171,14 @@ async def watch_for_background_io_during(
     async def snapshot_disks_before_watch(host_run: HostRunInProgress) -> None:
         before[host_run.name] = await take_disks_snapshot(host_run.workdir.host)
 
-    async def judge_disks_after_watch(host_run: HostRunInProgress) -> None:
+    async def keep_activity_if_quiet(host_run: HostRunInProgress) -> None:
         after = await take_disks_snapshot(host_run.workdir.host)
         proof = busiest_device_activity(before[host_run.name], after, host_run.workdir.devices)
         host_run.pre_run_activity = proof if proof and proof.is_quiet else None
 
     await run_on_each_host(known, snapshot_disks_before_watch)
     yield
-    await run_on_each_host(known, judge_disks_after_watch)
+    await run_on_each_host(known, keep_activity_if_quiet)
 
 
 async def start_load_together(
@@ -217,12 +223,12 @@ async def start_load_together(
         await run_with_background(
             run_on_each_host(host_runs, run_watched_load), session.stop.forward_to_event(halt)
         )
-        await run_on_each_host(host_runs, _read_drives_after)
+        await run_on_each_host(host_runs, _read_drive_logs_after_load)
     finally:
         await end_watches(watches, host_runs)
 
 
-async def _read_drives_after(host_run: HostRunInProgress) -> None:
+async def _read_drive_logs_after_load(host_run: HostRunInProgress) -> None:
     if host_run.drives_before:
         host_run.drives_after = await read_drive_logs(
             host_run.workdir.host, host_run.workdir.devices

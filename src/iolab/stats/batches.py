@@ -149,9 +149,9 @@ def find_too_correlated_batches(
     )
 
 
-def correlated_mean_error_bound(refused: BatchStatistics) -> float:
+def correlated_mean_error_bound(batch_statistics: BatchStatistics) -> float:
     """How far the mean may be off, seen from batches that are too correlated for an interval."""
-    return _BOUND_SDS * math.sqrt(refused.variance)
+    return _BOUND_SDS * math.sqrt(batch_statistics.variance)
 
 
 def _statistics_of_enough_batches(

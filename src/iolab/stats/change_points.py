@@ -52,21 +52,21 @@ class ChangePoint(Record):
     after: float
 
 
-def level_noise(values: Floats, part: Floats | None = None) -> float:
+def level_noise_sd(values: Floats, noisier_part: Floats | None = None) -> float:
     """How far means over long stretches of a level scatter, as the deviation of one value.
 
     Values that depend on their neighbours keep away from their level for longer than independent
     ones do: they are taken to be of an AR(1) process. Both of its figures come from differences,
-    which know nothing of levels, without those that are changes of one. Of a `part` that scatters
-    more than the whole that scatter is taken.
+    which know nothing of levels, without those that are changes of one. Of a `noisier_part`
+    that scatters more than the whole that scatter is taken.
     """
     if values.size < 2:
         return 0.0
     steps = _centred_steps(values)
     sigma = _median_deviation(steps)
     rho = _autocorrelation(steps, sigma)
-    if part is not None and part.size > 1:
-        sigma = max(sigma, _median_deviation(_centred_steps(part)))
+    if noisier_part is not None and noisier_part.size > 1:
+        sigma = max(sigma, _median_deviation(_centred_steps(noisier_part)))
     # Steps have the variance 2 (1 - rho), means of n values (1 + rho) / (1 - rho) / n.
     return float(sigma * np.sqrt((1.0 + rho) / 2.0) / (1.0 - rho))
 

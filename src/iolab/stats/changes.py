@@ -98,7 +98,10 @@ def find_level_changes(
             splits |= dict.fromkeys(edges[1:-1], split[1])
             pending += list(pairwise(edges))
     return ChangeSearchResult(
-        len(logs), tuple(_large_changes(logs, splits)), has_enough_runs=True, needed_runs=needed
+        len(logs),
+        tuple(_changes_above_magnitude(logs, splits)),
+        has_enough_runs=True,
+        needed_runs=needed,
     )
 
 
@@ -181,7 +184,7 @@ def _segment_scores(x: Floats) -> Iterator[Floats]:
         yield inside**2 * count / (length * (count - length)) / total
 
 
-def _large_changes(logs: Floats, splits: dict[int, float]) -> list[LevelChange]:
+def _changes_above_magnitude(logs: Floats, splits: dict[int, float]) -> list[LevelChange]:
     """Those splits between whose neighbouring levels there is a change worth the name."""
     kept = dict(splits)
     while True:

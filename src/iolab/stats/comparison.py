@@ -84,7 +84,7 @@ def compare_unpaired(
     better: BetterDirection = BetterDirection.HIGHER,
     prior: VariancePrior = NO_PRIOR,
     *,
-    allowance: float = RATIO_ALLOWANCE,
+    bias_allowance: float = RATIO_ALLOWANCE,
 ) -> Comparison:
     """Compare run means of two configurations that were measured independently.
 
@@ -95,7 +95,7 @@ def compare_unpaired(
     difference = math.fsum(b) / len(b) - math.fsum(a) / len(a)
     runs = (len(a), len(b))
     error, df = _unpaired_standard_error_and_df(a, b, prior)
-    estimate = _LogRatioEstimate(difference, error, df, allowance)
+    estimate = _LogRatioEstimate(difference, error, df, bias_allowance)
     return _build_comparison(estimate, better, runs, paired=False)
 
 
@@ -105,7 +105,7 @@ def compare_paired(
     better: BetterDirection = BetterDirection.HIGHER,
     prior: VariancePrior = NO_PRIOR,
     *,
-    allowance: float = RATIO_ALLOWANCE,
+    bias_allowance: float = RATIO_ALLOWANCE,
 ) -> Comparison:
     """Compare run means that were measured in turn: element i of both is of the same block.
 
@@ -120,7 +120,7 @@ def compare_paired(
     doubled = replace(prior, variance=2 * prior.variance)
     spread = doubled.moderated_variance(sample_variance(differences))
     error = spread.sd / math.sqrt(count) if spread.df else math.inf
-    estimate = _LogRatioEstimate(math.fsum(differences) / count, error, spread.df, allowance)
+    estimate = _LogRatioEstimate(math.fsum(differences) / count, error, spread.df, bias_allowance)
     return _build_comparison(estimate, better, (count, count), paired=True)
 
 

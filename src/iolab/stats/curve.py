@@ -354,7 +354,7 @@ class AdaptiveCurve:
         return (
             self._load_in_largest_jump()
             or self._middle_axis_load_of_widest_gap()
-            or self._load_to_confirm_knee(left)
+            or self._load_to_test_prediction(left)
         )
 
     def add_measurement(self, load: int, rate: float, log_rate_error: float) -> None:
@@ -444,7 +444,7 @@ class AdaptiveCurve:
         width, left = max(gaps)
         return self._axis[left + width // 2] if width > _GAP_MAX else None
 
-    def _load_to_confirm_knee(self, unmeasured: Sequence[int]) -> int | None:
+    def _load_to_test_prediction(self, unmeasured: Sequence[int]) -> int | None:
         """An unmeasured load far from measured ones, until predictions have come true."""
         if self._hits >= _HITS_WANTED:
             return None

@@ -94,7 +94,7 @@ def latency_quantile_estimates(
     ]
     # What slows everything for a while shows best in the median, and is lost in the few I/Os of a
     # tail: where the median is only bounded, so are the others.
-    wander = reaches.pop().bound
+    wander = reaches.pop().correlated_error_bound
     return tuple(
         reach.to_estimate(value, wander) for value, reach in zip(values, reaches, strict=False)
     )
@@ -109,24 +109,26 @@ class _QuantileErrors(Record):
 
     down: float
     up: float
-    bound: float
+    correlated_error_bound: float
 
-    def to_estimate(self, value: float, wander: float) -> QuantileEstimate:
+    def to_estimate(self, value: float, correlated_error_bound: float) -> QuantileEstimate:
         """The quantile with its interval, unless what is known is too little."""
-        more = max(self.bound, wander)
+        more = max(self.correlated_error_bound, correlated_error_bound)
         if more > _BOUND_MAX:
             return QuantileEstimate(value, None, None, correlated=True)
         down, up = self.down + more + BIN_ERROR, self.up + more + BIN_ERROR
         return QuantileEstimate(value, value * math.exp(-down), value * math.exp(up))
 
 
-def _quantile_errors(value: float, samples: Floats, beyond: Floats, edges: Ints) -> _QuantileErrors:
+def _quantile_errors(
+    value: float, resampled_quantiles: Floats, beyond: Floats, edges: Ints
+) -> _QuantileErrors:
     """The range of the resampled quantiles, stretched around the value.
 
     At least by Student's t of the few blocks and the n of a plug-in variance; more where batches of
     all sizes tell of a wider interval than those blocks do, which are cut as if independent.
     """
-    logs = np.log(np.maximum(samples, 1.0))
+    logs = np.log(np.maximum(resampled_quantiles, 1.0))
     low, high = np.quantile(logs, [1 - CONFIDENT, CONFIDENT])
     at = math.log(max(value, 1.0))
     down, up = max(at - float(low), 0.0), max(float(high) - at, 0.0)

@@ -134,13 +134,13 @@ class StratumPriors(Record):
 
     priors: Mapping[StratumPath, VariancePrior]
 
-    def prior_of_finest_stratum(self, place: StratumPath) -> VariancePrior:
+    def prior_of_finest_stratum(self, stratum_path: StratumPath) -> VariancePrior:
         """That of the finest stratum around a place that has cells enough, else NO_PRIOR.
 
         A place is, say, (mix, below or above the knee).
         """
-        for depth in range(len(place), -1, -1):
-            prior = self.priors.get(place[:depth], NO_PRIOR)
+        for depth in range(len(stratum_path), -1, -1):
+            prior = self.priors.get(stratum_path[:depth], NO_PRIOR)
             if prior.cell_count:
                 return prior
         return NO_PRIOR
@@ -190,14 +190,16 @@ def estimate_published_value(
     run_means: Sequence[float],
     prior: VariancePrior = NO_PRIOR,
     *,
-    allowance: float = BIAS_ALLOWANCE,
+    bias_allowance: float = BIAS_ALLOWANCE,
 ) -> EstimatedValue:
     """The cell's value and interval: exp(m -+ (t s / sqrt(R) + allowance)).
 
     For latency quantiles the allowance is that of their bins on top (`BIN_ERROR`).
     """
     logs = logarithms(run_means)
-    return estimate_value_of_logarithms(logs, sample_variance(logs), prior, allowance=allowance)
+    return estimate_value_of_logarithms(
+        logs, sample_variance(logs), prior, bias_allowance=bias_allowance
+    )
 
 
 def estimate_value_of_logarithms(
@@ -205,7 +207,7 @@ def estimate_value_of_logarithms(
     sample: Variance,
     prior: VariancePrior = NO_PRIOR,
     *,
-    allowance: float = BIAS_ALLOWANCE,
+    bias_allowance: float = BIAS_ALLOWANCE,
 ) -> EstimatedValue:
     """The same of the run means' logarithms, whose sample variance is known already."""
     middle = math.fsum(logs) / len(logs)
@@ -213,7 +215,8 @@ def estimate_value_of_logarithms(
     if variance.df == 0:
         return EstimatedValue(math.exp(middle), None, None, len(logs), variance)
     reach = (
-        student_quantile(CONFIDENT, variance.df) * variance.sd / math.sqrt(len(logs)) + allowance
+        student_quantile(CONFIDENT, variance.df) * variance.sd / math.sqrt(len(logs))
+        + bias_allowance
     )
     return EstimatedValue(
         math.exp(middle), math.exp(middle - reach), math.exp(middle + reach), len(logs), variance

@@ -116,12 +116,12 @@ def _usl_fit(
 
 
 def _log_rate_median_and_ends(
-    points: Sequence[MeasuredLoad], log_rate_sd: float, freedom: int, load: float
+    points: Sequence[MeasuredLoad], log_rate_sd: float, degrees_of_freedom: int, load: float
 ) -> tuple[float, float, float]:
     """Median and ends of the logarithm of the rate, by the weight of every curve.
 
     Top and scatter of each curve have their conjugate laws (normal, inverse gamma), the scatter
-    from `freedom` repeats; the rate is then Student's around each curve.
+    from `degrees_of_freedom` repeats; the rate is then Student's around each curve.
     """
     loads = tuple(point.load for point in points)
     shapes, priors = _candidate_log_rates_and_weights(loads, load)
@@ -130,11 +130,11 @@ def _log_rate_median_and_ends(
     residuals = rates - shapes[:, :-1]
     tops = residuals @ weights / weights.sum()
     squares = (residuals - tops[:, None]) ** 2 @ weights
-    df = freedom + len(points) - 1
-    chances = np.log(priors) - df / 2 * np.log(freedom + squares)
+    df = degrees_of_freedom + len(points) - 1
+    chances = np.log(priors) - df / 2 * np.log(degrees_of_freedom + squares)
     chances = np.exp(chances - chances.max())
     kept = chances > _WEIGHT_MIN * chances.sum()
-    own = (freedom + squares[kept]) / df * (1 / weights.mean() + 1 / weights.sum())
+    own = (degrees_of_freedom + squares[kept]) / df * (1 / weights.mean() + 1 / weights.sum())
     unseen = UNSEEN * max(math.log(load / loads[-1]), 0.0)
     nodes = [student_quantile((node + 0.5) / _NODES, df) for node in range(_NODES)]
     values = (tops + shapes[:, -1])[kept, None] + np.sqrt(own + unseen**2)[:, None] * nodes

@@ -204,7 +204,7 @@ def judge_series(series: Floats, settings: StoppingRuleSettings = RAW_BLOCK) -> 
     count = len(kept) // cycle_s if cycle_s else 0
     resolved = cycle_s is None or count >= settings.cycles_min
     lost = find_stall_episodes(kept)
-    basis = _mean_estimate_basis(kept, cycle_s if resolved else None, settings)
+    basis = _estimate_mean(kept, cycle_s if resolved else None, settings)
     samples, variance = basis.samples, basis.variance
     by_stalls = lost.mean_variance_by_stalls
     if by_stalls is not None and by_stalls.half_width_95 > variance.half_width_95:
@@ -225,7 +225,7 @@ def judge_series(series: Floats, settings: StoppingRuleSettings = RAW_BLOCK) -> 
         tau_s,
         lost.count,
         lost.lost_mean,
-        basis.effective,
+        basis.effective_count,
         steady,
         abs(halves) <= settings.equivalence * settings.precision,
     )
@@ -262,40 +262,42 @@ def _find_transient_cut(
     return _TransientCut(math.ceil(min(cut, max(limit, least))), steady, tau_s)
 
 
-class _MeanBasis(Record):
+class _MeanEstimate(Record):
     """The samples that the mean is taken of, its variance, and how many effective ones there are.
 
-    `refused` are the batches of which there are too few effective ones.
+    `too_correlated_batches` are those of which there are too few effective ones.
     """
 
     samples: Floats
     variance: MeanVariance
-    effective: float
-    refused: BatchStatistics | None = None
+    effective_count: float
+    too_correlated_batches: BatchStatistics | None = None
 
 
-def _mean_estimate_basis(
+def _estimate_mean(
     steady_counts: Floats, cycle_s: int | None, settings: StoppingRuleSettings
-) -> _MeanBasis:
+) -> _MeanEstimate:
     if cycle_s is not None:
         variance, cycles = batches.whole_cycle_variance(steady_counts, cycle_s)
-        return _MeanBasis(cycles, variance, float(len(cycles) // cycle_s))
+        return _MeanEstimate(cycles, variance, float(len(cycles) // cycle_s))
     octaves = batches.batch_statistics_by_size(steady_counts, settings.batches_min)
     if not octaves:
-        return _MeanBasis(steady_counts, MeanVariance(math.inf, 1), 0.0)
+        return _MeanEstimate(steady_counts, MeanVariance(math.inf, 1), 0.0)
     variance = batches.widest_mean_variance(octaves)
     refused = batches.find_too_correlated_batches(octaves)
-    return _MeanBasis(steady_counts, variance, batches.effective_sample_count(octaves), refused)
+    return _MeanEstimate(steady_counts, variance, batches.effective_sample_count(octaves), refused)
 
 
-def _mean_half_width(basis: _MeanBasis, variance: MeanVariance, target_half_width: float) -> float:
+def _mean_half_width(
+    basis: _MeanEstimate, variance: MeanVariance, target_half_width: float
+) -> float:
     """Half the mean's 95 % interval; infinite where it has none.
 
     Batches that are too correlated for an interval but hardly move at all bound the mean.
     """
-    if basis.refused is None:
+    if basis.too_correlated_batches is None:
         return variance.half_width_95
-    bound = batches.correlated_mean_error_bound(basis.refused)
+    bound = batches.correlated_mean_error_bound(basis.too_correlated_batches)
     return bound if bound <= target_half_width else math.inf
 
 

@@ -100,7 +100,7 @@ def parse_document(shape: type[T], content: bytes, path: Path) -> T:
     try:
         document = _decode_document(shape, content)
     except DECODE_ERRORS as error:
-        version = _claimed_format(content)
+        version = _format_number_or_none(content)
         if isinstance(version, int) and version != layout.FORMAT:
             raise _other_format_error(path, version) from error
         where, why = fault_place_and_text(error)
@@ -131,7 +131,7 @@ def require_readable_format(path: Path, version: object) -> None:
 
 def require_readable_claimed_format(path: Path, content: bytes) -> None:
     """The same of a document that could not be read as it is."""
-    require_readable_format(path, _claimed_format(content))
+    require_readable_format(path, _format_number_or_none(content))
 
 
 def _other_format_error(path: Path, version: int) -> StoreError:
@@ -149,7 +149,7 @@ def to_valid_utf8(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _claimed_format(content: bytes) -> object:
+def _format_number_or_none(content: bytes) -> object:
     """The format that a document claims, None if it claims none that can be read."""
     try:
         document = msgspec.json.decode(content)

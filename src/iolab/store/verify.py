@@ -259,7 +259,7 @@ def missing_run_damage(directory: Path, name_of_run: Callable[[RunKey], str]) ->
         yield Damage(str(path), "it is missing.", name_of_run(key), RESTORE_HINT)
 
 
-def _replaced_manifest_damage(
+def _changed_manifest_damage(
     directory: Path, name_of_run: Callable[[RunKey], str]
 ) -> Iterator[Damage]:
     """The runs whose manifest is another than the one that was committed."""
@@ -296,7 +296,7 @@ def verify_session(directory: Path, name_of_run: Callable[[RunKey], str]) -> tup
     named = {damage.run for damage in damages}
     damages += [
         damage
-        for damage in _replaced_manifest_damage(directory, name_of_run)
+        for damage in _changed_manifest_damage(directory, name_of_run)
         if damage.run not in named
     ]
     return tuple(damages)

@@ -12,7 +12,7 @@ from iolab.analysis.findings import (
     Finding,
     KneeFinding,
     LargestSpeedupFinding,
-    QuotientFinding,
+    PerUnitFinding,
     WinLossFinding,
 )
 from iolab.core.metric import VerdictLevel
@@ -186,7 +186,7 @@ def test_prices_are_ranked_and_sure_only_where_intervals_lie_apart() -> None:
     study = sized(base=1000.0, other=4000.0)
     found = found_in(curve(BASE, RISING), curve(OTHER, {4: 9000.0, 64: 40_000.0}), study=study)
     money = [
-        one for one in of(QuotientFinding, found) if one.divisor_unit == "1000 EUR" and one.workload
+        one for one in of(PerUnitFinding, found) if one.divisor_unit == "1000 EUR" and one.workload
     ]
     assert [(one.configuration, one.rank, one.is_certain) for one in money] == [
         (BASE, 1, True),
@@ -194,14 +194,14 @@ def test_prices_are_ranked_and_sure_only_where_intervals_lie_apart() -> None:
     ]
     assert money[0].value == pytest.approx(20_000, rel=0.01)
     assert money[1].value == pytest.approx(10_000, rel=0.01)
-    capacity = [one for one in of(QuotientFinding, found) if not one.workload]
+    capacity = [one for one in of(PerUnitFinding, found) if not one.workload]
     assert [(one.configuration, one.value, one.rank) for one in capacity] == [
         (BASE, 100.0, 1),
         (OTHER, 25.0, 2),
     ]
-    per_tb = [one for one in of(QuotientFinding, found) if one.divisor_unit == "TB usable"]
+    per_tb = [one for one in of(PerUnitFinding, found) if one.divisor_unit == "TB usable"]
     assert [one.configuration for one in per_tb] == [OTHER, BASE]
-    assert {one.divisor_unit for one in of(QuotientFinding, found)} == {
+    assert {one.divisor_unit for one in of(PerUnitFinding, found)} == {
         "1000 EUR",
         "TB usable",
         "node",
@@ -214,7 +214,7 @@ def test_a_price_that_no_interval_supports_is_not_sure() -> None:
         curve(BASE, {4: 1000.0}, spread=0.05), curve(OTHER, {4: 1010.0}, spread=0.05), study=study
     )
     first = next(
-        one for one in of(QuotientFinding, found) if one.divisor_unit == "node" and one.rank == 1
+        one for one in of(PerUnitFinding, found) if one.divisor_unit == "node" and one.rank == 1
     )
     assert not first.is_certain
 

@@ -278,7 +278,7 @@ def _decide_without_full_resource(
         return _decide_device_limit(nearest, None, full_processors)
     if step is None:
         return BottleneckDecision(BottleneckCause.NONE, is_certain=False, limiting_use=device)
-    are_ios_at_device = nearest is not None and _do_devices_explain_latency(resources)
+    are_ios_at_device = nearest is not None and _do_devices_take_latency_share(resources)
     # Waiting grows, but so does the rate: a limit that nobody has seen is none.
     is_known_rise = step.is_worthwhile or step.is_certain or are_ios_at_device
     if is_known_rise and _is_still_rising(step):
@@ -345,12 +345,12 @@ def _limiting_resources_and_excused_processors(
         use = resources.busiest_use(resource)
         if use is None or not is_resource_full(resource, use.share):
             continue
-        if resource is Resource.PROCESSORS and _do_devices_explain_latency(
+        if resource is Resource.PROCESSORS and _do_devices_take_latency_share(
             resources, NEARLY_ALL_LATENCY
         ):
             excused.append(use)
         elif resource is not Resource.CORE or not (
-            _is_worthwhile_step(step) or _do_devices_explain_latency(resources)
+            _is_worthwhile_step(step) or _do_devices_take_latency_share(resources)
         ):
             limiting.append(use)
     return tuple(limiting), tuple(excused)
@@ -380,12 +380,14 @@ def _saturated_device(resources: RunResources) -> ResourceUse | None:
     return use if use is not None and is_resource_full(Resource.DEVICE, use.share) else None
 
 
-def _do_devices_explain_latency(resources: RunResources, share: float = MOST_OF_LATENCY) -> bool:
+def _do_devices_take_latency_share(
+    resources: RunResources, min_share: float = MOST_OF_LATENCY
+) -> bool:
     """Whether devices take that share of the latency by themselves, and not by the processors."""
     at_device = (
         None if resources.concurrency is None else resources.concurrency.device_latency_share
     )
-    return at_device is not None and at_device >= share and not resources.memory_backed
+    return at_device is not None and at_device >= min_share and not resources.memory_backed
 
 
 def _can_devices_explain_latency(resources: RunResources) -> bool:

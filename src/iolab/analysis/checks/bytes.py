@@ -142,56 +142,58 @@ def counted_device_deltas(
 
 
 def _byte_counts_of_devices(
-    view: RunView, names: tuple[str, ...], members: list[int]
+    view: RunView, device_names: tuple[str, ...], host_indexes: list[int]
 ) -> DeviceByteCounts:
-    facts = view.facts_of_host(view.hosts[members[0]])
+    facts = view.facts_of_host(view.hosts[host_indexes[0]])
     leaves = leaf_device_names(facts.target.devices, facts) if facts and facts.target else ()
     # A part may be a leaf itself, and is then among what all of them stand on.
-    lower = list(leaves) if set(leaves) - set(names) else []
-    spans = [view.load.measured_part.host_windows[index] for index in members]
+    lower = list(leaves) if set(leaves) - set(device_names) else []
+    spans = [view.load.measured_part.host_windows[index] for index in host_indexes]
     neighbours = tuple(
         place
         for place, neighbour in enumerate(view.record.neighbours)
-        if _uses_devices(view, neighbour.host, names, members)
+        if _neighbour_uses_devices(view, neighbour.host, device_names, host_indexes)
     )
 
     def moved_bytes_of_widest_snapshot(devices: Sequence[str], direction: Direction) -> int:
         """Each host took its snapshots at its own moments; the widest saw all."""
         return max(
-            _sum_moved_bytes(view.hosts[index].devices, devices, direction) for index in members
+            _sum_moved_bytes(view.hosts[index].devices, devices, direction)
+            for index in host_indexes
         )
 
     def claimed_bytes(direction: Direction) -> int:
-        own = sum(view.claimed_run_bytes(index, direction) for index in members)
+        own = sum(view.claimed_run_bytes(index, direction) for index in host_indexes)
         return own + view.neighbour_run_ios_and_bytes(neighbours, direction)[1]
 
     return DeviceByteCounts(
-        device_names=names,
-        hosts=tuple(view.hosts[index].host for index in members),
+        device_names=device_names,
+        hosts=tuple(view.hosts[index].host for index in host_indexes),
         claimed_read=claimed_bytes(Direction.READ),
         claimed_write=claimed_bytes(Direction.WRITE),
         probe_read_bytes=sum(
-            _probe_read_bytes(host) for host in host_runs_on_device(view, members, neighbours)
+            _probe_read_bytes(host) for host in host_runs_on_device(view, host_indexes, neighbours)
         ),
-        read_bytes=moved_bytes_of_widest_snapshot(names, Direction.READ),
-        write_bytes=moved_bytes_of_widest_snapshot(names, Direction.WRITE),
+        read_bytes=moved_bytes_of_widest_snapshot(device_names, Direction.READ),
+        write_bytes=moved_bytes_of_widest_snapshot(device_names, Direction.WRITE),
         read_bytes_below=moved_bytes_of_widest_snapshot(lower, Direction.READ) if lower else None,
         write_bytes_below=moved_bytes_of_widest_snapshot(lower, Direction.WRITE) if lower else None,
-        is_layer_below_unknown=_has_unknown_layer_below(
-            facts, [name for name in names if not lower or name in leaves]
+        is_layer_below_unknown=_has_loop_without_known_parents(
+            facts, [name for name in device_names if not lower or name in leaves]
         ),
         seconds=max((span.seconds for span in spans if span is not None), default=0.0),
         claimed_trim=claimed_bytes(Direction.TRIM),
         discard_bytes=max(
             (
                 discarded
-                for index in members
-                if (discarded := _sum_discarded_bytes(view.hosts[index], names)) is not None
+                for index in host_indexes
+                if (discarded := _sum_discarded_bytes(view.hosts[index], device_names)) is not None
             ),
             default=None,
         ),
         neighbours=neighbours,
-        may_have_new_member=len(names) > 1 and _may_members_have_changed(view.record.scenario),
+        may_have_new_member=len(device_names) > 1
+        and _may_members_have_changed(view.record.scenario),
     )
 
 
@@ -202,22 +204,22 @@ def _may_members_have_changed(scenario: ScenarioOutcome | None) -> bool:
 
 
 def host_runs_on_device(
-    view: RunView, members: Iterable[int], neighbours: Iterable[int]
+    view: RunView, host_indexes: Iterable[int], neighbour_indexes: Iterable[int]
 ) -> Iterator[HostRun]:
     """What each load of a device did: of the run's hosts, then of the record's neighbours."""
-    yield from (view.hosts[index] for index in members)
-    yield from (view.record.neighbours[place].host for place in neighbours)
+    yield from (view.hosts[index] for index in host_indexes)
+    yield from (view.record.neighbours[place].host for place in neighbour_indexes)
 
 
-def _uses_devices(
-    view: RunView, neighbour: HostRun, names: tuple[str, ...], members: list[int]
+def _neighbour_uses_devices(
+    view: RunView, neighbour: HostRun, device_names: tuple[str, ...], host_indexes: list[int]
 ) -> bool:
     """Whether the counters of those hosts' devices count a neighbour's I/Os as well.
 
     It is on one of the hosts, or on another one of their kernel and the same devices.
     """
-    first = view.hosts[members[0]]
-    if any(view.hosts[index].host == neighbour.host for index in members):
+    first = view.hosts[host_indexes[0]]
+    if any(view.hosts[index].host == neighbour.host for index in host_indexes):
         return True
     facts, first_facts = view.facts_of_host(neighbour), view.facts_of_host(first)
     if facts is None or first_facts is None:
@@ -226,7 +228,7 @@ def _uses_devices(
         known.kernel.boot_id_or_host(host.host)
         for known, host in ((facts, neighbour), (first_facts, first))
     }
-    return len(kernels) == 1 and counted_device_names(facts, first.devices) == names
+    return len(kernels) == 1 and counted_device_names(facts, first.devices) == device_names
 
 
 def _probe_read_bytes(host: HostRun) -> int:
@@ -235,10 +237,10 @@ def _probe_read_bytes(host: HostRun) -> int:
     return generator.probe_read_bytes if generator else 0
 
 
-def _has_unknown_layer_below(facts: HostFacts | None, parts: list[str]) -> bool:
+def _has_loop_without_known_parents(facts: HostFacts | None, device_names: list[str]) -> bool:
     """A loop device without known parents, unless its blocks are known to be memory anyway."""
     in_memory = facts is not None and facts.target is not None and facts.target.memory_backed
-    return not in_memory and any(name.startswith("loop") for name in parts)
+    return not in_memory and any(name.startswith("loop") for name in device_names)
 
 
 def _sum_moved_bytes(

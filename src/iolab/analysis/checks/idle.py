@@ -57,17 +57,17 @@ def other_io_answer_for_window(
 
 
 def _other_io_answer(
-    view: RunView, host_index: int, own_bytes: float, ios: float, seconds: float | None
+    view: RunView, host_index: int, run_bytes: float, run_ios: float, run_seconds: float | None
 ) -> CheckAnswer:
     """What others did before, against the bytes and I/Os of the run itself in its seconds."""
     host = view.hosts[host_index]
     proof = host.pre_run_activity
-    if proof is None or seconds is None:
+    if proof is None or run_seconds is None:
         return unchecked_answer(f"the devices of {host.host} were not watched before the start")
-    seconds = max(seconds, 1e-9)
+    run_seconds = max(run_seconds, 1e-9)
     share = max(
-        _other_rate_ratio(proof.bytes_per_s, IDLE_BYTES_PER_S, own_bytes / seconds),
-        _other_rate_ratio(proof.ios_per_s, IDLE_IOS_PER_S, ios / seconds),
+        _other_rate_ratio(proof.bytes_per_s, IDLE_BYTES_PER_S, run_bytes / run_seconds),
+        _other_rate_ratio(proof.ios_per_s, IDLE_IOS_PER_S, run_ios / run_seconds),
     )
     text = (
         f"Before the start {_busiest_device_text(view, host)} did "
@@ -98,8 +98,8 @@ def _busiest_device_text(view: RunView, host: HostRun) -> str:
     return f"the busiest device{view.host_suffix_text(host)}{named}"
 
 
-def _other_rate_ratio(other_rate: float, floor: float, run_rate: float) -> float:
+def _other_rate_ratio(other_rate: float, min_other_rate: float, run_rate: float) -> float:
     """Others' rate over the run's own; nothing where others stayed below the floor."""
-    if other_rate <= floor or not np.isfinite(other_rate):
+    if other_rate <= min_other_rate or not np.isfinite(other_rate):
         return 0.0
     return other_rate / max(run_rate, 1e-9)

@@ -99,7 +99,7 @@ def check_engine_errors(view: RunView, host_index: int) -> Iterator[CheckAnswer]
     }
     for fault in engine_process_faults(host):
         yield invalid_answer(f"The engine{where} {fault}.", **evidence)
-    if window is not None and not view.completed_count(host_index):
+    if window is not None and not view.measured_operation_count(host_index):
         yield invalid_answer(
             f"The engine{where} completed no I/O in the measured window.", **evidence
         )
@@ -158,7 +158,7 @@ def check_totals_disagree(view: RunView) -> CheckAnswer:
     np.add.at(counted, table.host[once], table.ios[once])
     parts = view.load.measured_part.bin_groups
     first = parts.direction < ServiceTimeDirection.READ
-    np.add.at(binned, parts.host[first], view.record.bins.group_totals(parts)[first])
+    np.add.at(binned, parts.host[first], view.record.bins.io_count_by_group(parts)[first])
     return worst_answer(
         _engine_totals_answer(view, index, int(counted[index]), int(binned[index]))
         for index in range(len(view.hosts))

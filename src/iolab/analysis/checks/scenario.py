@@ -100,7 +100,7 @@ def check_event_unwitnessed(view: RunView) -> CheckAnswer:
             answers.append(invalid_answer(text, event=event.id))
             continue
         if event.seen_real_ns is None:
-            answers.append(_unseen_event_answer(_require_scenario(view), event))
+            answers.append(_unwitnessed_event_answer(_require_scenario(view), event))
             continue
         seen_s = (event.seen_real_ns - event.start_real_ns) / NS_PER_S
         if seen_s > event.within_s:
@@ -112,9 +112,9 @@ def check_event_unwitnessed(view: RunView) -> CheckAnswer:
     return worst_answer(answers)
 
 
-def _unseen_event_answer(scenario: ScenarioOutcome, event: EventOutcome) -> CheckAnswer:
+def _unwitnessed_event_answer(scenario: ScenarioOutcome, event: EventOutcome) -> CheckAnswer:
     """What is known of an event of which no answer shows anything."""
-    answers = event.later_answers(scenario.answers)
+    answers = event.witness_answers_since_start(scenario.answers)
     known = [answer for answer in answers if answer.state is not None]
     name, state = quote_value(event.id), quote_value(str(event.expected))
     evidence: EvidenceValues = {"event": event.id, "answers": len(known), "asked": len(answers)}
@@ -243,7 +243,7 @@ def check_writes_lost(view: RunView) -> CheckAnswer:
         return not_applicable_answer("Nothing was written.")
     if not scenario.readbacks:
         return unchecked_answer("no block was read back, which takes verify = true")
-    if (damaged := scenario.readback_damaged_before_events) is not None:
+    if (damaged := scenario.first_readback_damaged_before_events) is not None:
         first = " ".join(damaged.first_loss_texts[:1])
         return invalid_answer(
             f"{damaged.lost_blocks} of {damaged.checked_blocks} blocks of {damaged.host} were "

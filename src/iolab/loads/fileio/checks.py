@@ -28,9 +28,9 @@ from iolab.analysis.checks.run import (
     check_schedule_kept,
 )
 from iolab.analysis.service_time import (
-    good_concurrency_deviation,
     host_concurrency,
-    tolerable_concurrency_deviation,
+    max_indicative_concurrency_deviation_share,
+    max_valid_concurrency_deviation_share,
 )
 from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import RunView
@@ -278,14 +278,14 @@ def check_littles_law(view: RunView, host_index: int) -> CheckAnswer:
         "rho": measured.reached_depth_share,
         "off": abs(measured.reached_depth_share - 1),
         "in_flight": measured.in_flight,
-        "asked": measured.expected,
-        "edge": measured.tolerance,
+        "asked": measured.requested_depth,
+        "edge": measured.window_edge_tolerance,
     }
     mean = f"{measured.in_flight:.3g} I/Os were in flight{view.host_suffix_text(host)}"
     if not job.is_closed_loop:
         return not_applicable_answer(f"The load is paced: on average {mean}.", **evidence)
     text = (
-        f"On average {mean}, asked were {measured.expected} (ratio "
+        f"On average {mean}, asked were {measured.requested_depth} (ratio "
         f"{measured.reached_depth_share:.3f})"
     )
     if host.host in view.self_limited_hosts and measured.reached_depth_share < 1:
@@ -293,7 +293,10 @@ def check_littles_law(view: RunView, host_index: int) -> CheckAnswer:
             f"{text}: what kept the guest from more is said beside.", **evidence
         )
     deviation = measured.reached_depth_share - 1
-    too_few = deviation < -good_concurrency_deviation(job.iodepth) - measured.tolerance
+    too_few = (
+        deviation
+        < -max_valid_concurrency_deviation_share(job.iodepth) - measured.window_edge_tolerance
+    )
     if too_few and is_latency_contradicted_by_device(
         view, host_index, view.run_bin_counts(host_index)
     ):
@@ -304,16 +307,18 @@ def check_littles_law(view: RunView, host_index: int) -> CheckAnswer:
             "the queue.",
             **{**evidence, "latency_contradicted": True},
         )
-    return _littles_law_answer(text, deviation, measured.tolerance, job.iodepth, evidence)
+    return _littles_law_answer(
+        text, deviation, measured.window_edge_tolerance, job.iodepth, evidence
+    )
 
 
 def _littles_law_answer(
     text: str, deviation: float, tolerance: float, iodepth: int, evidence: EvidenceValues
 ) -> CheckAnswer:
     """More in flight than there can be contradicts itself; fewer is a lighter load."""
-    if abs(deviation) <= good_concurrency_deviation(iodepth) + tolerance:
+    if abs(deviation) <= max_valid_concurrency_deviation_share(iodepth) + tolerance:
         return valid_answer(f"{text}.", **evidence)
-    if deviation > tolerable_concurrency_deviation(iodepth) + tolerance:
+    if deviation > max_indicative_concurrency_deviation_share(iodepth) + tolerance:
         return invalid_answer(
             f"{text}: more than can be, so the counts or times are wrong.", **evidence
         )
@@ -321,7 +326,7 @@ def _littles_law_answer(
         return invalid_answer(f"{text}: the load is not what its label says.", **evidence)
     if deviation > 0:
         return indicative_answer(f"{text}: slightly more than can be.", **evidence)
-    if deviation < -tolerable_concurrency_deviation(iodepth) - tolerance:
+    if deviation < -max_indicative_concurrency_deviation_share(iodepth) - tolerance:
         return indicative_answer(
             f"{text}: the client did not keep the queue full, or its latencies are too short.",
             **evidence,

@@ -137,7 +137,7 @@ class IoDriver(ProcessDriver):
         is_unmounted: dict[str, bool] = {}
         readbacks: tuple[Readback, ...] = ()
         if not session.stop.is_requested:
-            is_unmounted = await phase_runner.do_readback_events()
+            is_unmounted = await phase_runner.do_readback_events_and_tell_unmounted()
             readbacks = await read_back_verified_blocks(session, run, host_runs, engine)
         if session.stop.is_requested:
             for host_run in host_runs:

@@ -37,8 +37,8 @@ from iolab.analysis.checks.run import (
 )
 from iolab.analysis.metrics import ios_needed_for_percentile, is_percentile_supported
 from iolab.analysis.service_time import (
-    good_concurrency_deviation,
-    tolerable_concurrency_deviation,
+    max_indicative_concurrency_deviation_share,
+    max_valid_concurrency_deviation_share,
 )
 from iolab.core.samples import Floats
 from iolab.loads.keyvalue.db_bench.engine import LOAD_STREAMS, SeedRange
@@ -440,7 +440,7 @@ def check_key_operations_in_flight(view: KeyValueView, host_index: int) -> Check
         "rate": rate,
     }
     if whole_s is not None and _in_flight_excess_share(waited_s / whole_s, threads) > (
-        tolerable_concurrency_deviation(threads)
+        max_indicative_concurrency_deviation_share(threads)
     ):
         return invalid_answer(
             f"By their latencies {waited_s / whole_s:.3g} operations{view.host_suffix_text(host)} "
@@ -452,7 +452,9 @@ def check_key_operations_in_flight(view: KeyValueView, host_index: int) -> Check
         f"Rate × mean latency{view.host_suffix_text(host)} is {in_flight:.3g} operations in "
         f"flight, of at most {threads}"
     )
-    if _in_flight_excess_share(in_flight, threads) <= good_concurrency_deviation(threads):
+    if _in_flight_excess_share(in_flight, threads) <= max_valid_concurrency_deviation_share(
+        threads
+    ):
         return valid_answer(f"{text}.", **evidence)
     if not is_of_window:
         return indicative_answer(
@@ -460,7 +462,9 @@ def check_key_operations_in_flight(view: KeyValueView, host_index: int) -> Check
             "the measured seconds.",
             **evidence,
         )
-    if _in_flight_excess_share(in_flight, threads) <= tolerable_concurrency_deviation(threads):
+    if _in_flight_excess_share(in_flight, threads) <= max_indicative_concurrency_deviation_share(
+        threads
+    ):
         return indicative_answer(f"{text}: slightly more than can be.", **evidence)
     return invalid_answer(f"{text}: the counts or times are wrong.", **evidence)
 
