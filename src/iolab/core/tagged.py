@@ -32,12 +32,12 @@ class TaggedRecord(_Base):
     """A place for parts that kinds own; its direct subclasses are the places.
 
     A part is a `Record` that derives from a place too, and its `tag` is its name in documents.
-    `keys` are the fields that study files call otherwise, by their keys there.
+    `field_by_study_key` has the fields that study files call otherwise, by their keys there.
     """
 
     __slots__ = ()
 
-    keys: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    field_by_study_key: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     @classmethod
     def require_type(cls, part: object) -> Self:
@@ -53,7 +53,7 @@ class TaggedRecord(_Base):
         Other keys, as those that name it, are left out.
         """
         own = frozenset(field_names(cls))
-        named = ((cls.keys.get(key, key), value) for key, value in written)
+        named = ((cls.field_by_study_key.get(key, key), value) for key, value in written)
         return {
             name: parse_size(value) if "_bytes" in name else value
             for name, value in named

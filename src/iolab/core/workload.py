@@ -209,7 +209,7 @@ class AnyJob(TaggedRecord):
     @property
     def study_values_by_key(self) -> Mapping[str, object]:
         """What it is, by the keys of a study file."""
-        names = {field: key for key, field in self.keys.items()}
+        names = {field: key for key, field in self.field_by_study_key.items()}
         return {names.get(field, field): value for field, value in asdict(self).items()}
 
     @property

@@ -251,7 +251,7 @@ class SessionGuests:
         if settings is None:
             return
         require_capable_nodes(
-            session.study, session.plan, nodes.facts, nodes.probes, owner=session.owner_text
+            session.study, session.plan, nodes.facts, nodes.probes, owner=session.folder_owner_text
         )
         self._nodes = self._create_hypervisors(nodes.facts, settings)
         await session.stop.run_unless_stopped(
@@ -438,7 +438,7 @@ class SessionGuests:
             self._session, [node.workdir for node in nodes], images, None
         )
         for node in nodes:
-            paths = node.workdir.paths(images.with_jobs_of_host(node.name))
+            paths = node.workdir.data_set_paths(images.with_jobs_of_host(node.name))
             node.images = dict(zip(node.guests, paths, strict=True))
         if settings.replicas > 1:
             self._copies = ReplicaServers(self._session, nodes, settings)

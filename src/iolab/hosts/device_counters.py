@@ -69,10 +69,10 @@ async def take_disks_snapshot(host: Host) -> HostDisksSnapshot:
 
 
 async def take_disks_snapshot_and_sample(
-    host: Host, inode_path: str | None = None
+    host: Host, inode_count_path: str | None = None
 ) -> tuple[HostDisksSnapshot, Mapping[str, Any]]:
     """The same and the whole sample, seven times as large, where asked with a path's inodes."""
-    sample = await host.request("snapshot", deadline_s=SNAPSHOT_LIMIT_S, inodes_of=inode_path)
+    sample = await host.request("snapshot", deadline_s=SNAPSHOT_LIMIT_S, inodes_of=inode_count_path)
     try:
         return disks_snapshot_from_sample(sample), sample.header
     except ValueError as fault:

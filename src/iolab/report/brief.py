@@ -376,7 +376,7 @@ class LoadReport(ABC):
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:
         """What the workloads of a study ask for, and what they found."""
 
-    def concurrency_rows(self, study: Study) -> tuple[tuple[str, str], ...]:  # noqa: ARG002
+    def job_count_and_depth_rows(self, study: Study) -> tuple[tuple[str, str], ...]:  # noqa: ARG002
         """What all its workloads ask for alike, for the table of the method."""
         return ()
 

@@ -493,7 +493,7 @@ def method_table(
         *(
             row_of_cells(*pair)
             for kind in kinds.reports_of_study(study)
-            for pair in kind.concurrency_rows(study)
+            for pair in kind.job_count_and_depth_rows(study)
         ),
         row_of_cells(
             "Runs",

@@ -163,7 +163,7 @@ class HostRunInProgress(Struct):
             clock_step_ns=self.clock_step_ns,
             processor=self.processor_use,
             libraries=self.library_use,
-            read_from=self.workdir.read_from_host,
+            read_from=self.workdir.folder_owner_host,
             generator_limit_iops=self.generator_limit_iops,
             generator_limit_fault=self.generator_limit_fault,
             trace=self.trace,

@@ -36,7 +36,7 @@ async def prove_extents_written(
             )
         else:
             host_run.extents = await prove_extents(
-                host_run.workdir, host_run.workdir.paths(data_set, numjobs)
+                host_run.workdir, host_run.workdir.data_set_paths(data_set, numjobs)
             )
         if holes := unwritten_or_hole_bytes(host_run.extents):
             message = (
@@ -65,7 +65,7 @@ async def drop_caches(
     async def drop_caches_of_host(host_run: HostRunInProgress) -> None:
         numjobs = run.point.job_on_host(host_run.name).jobs_per_client
         host_run.cache_drop = await evict_page_cache(
-            host_run.workdir, host_run.workdir.paths(data_set, numjobs)
+            host_run.workdir, host_run.workdir.data_set_paths(data_set, numjobs)
         )
 
     await run_on_each_host(host_runs, drop_caches_of_host)

@@ -47,8 +47,8 @@ class HostWatch:
     """A watch on one host from before the start of a run until after its end.
 
     `begin`, `collect_until_cancelled` and `end` are called in this order; all but `end` raise
-    HostError, and give the host up when it falls silent or sends nonsense. With `inode_path` the
-    inodes of that path's file system are counted, too.
+    HostError, and give the host up when it falls silent or sends nonsense. With
+    `inode_count_path` the inodes of that path's file system are counted, too.
     """
 
     def __init__(
@@ -57,13 +57,13 @@ class HostWatch:
         host: Host,
         index: int,
         counters: CounterCollector,
-        inode_path: str | None = None,
+        inode_count_path: str | None = None,
     ) -> None:
         self._session = session
         self._host = host
         self._index = index
         self._counters = counters
-        self._inode_path = inode_path
+        self._inode_path = inode_count_path
         self._interval_ms = session.study.telemetry.interval_ms
         self._stream: ReplyStream | None = None
         self._held: Mapping[str, Any] | None = None

@@ -297,7 +297,7 @@ async def _discover_and_measure(
         return SessionStatus.DONE
     discovery = await _discover_all(session, parts.booted_hosts)
     study = study_without_hosts(session.study, session.excluded_host_names)
-    present = await parts.workdirs.existing_layout_bytes()
+    present = await parts.workdirs.kept_layout_bytes_by_target()
     events = await event_preflight(study, session.all_hosts)
     require_plan_ready(
         study,
@@ -306,7 +306,7 @@ async def _discover_and_measure(
         discovery.facts,
         discovery.probes,
         present,
-        owner=session.owner_text,
+        owner=session.folder_owner_text,
         devices=discovery.devices,
         more_faults=(*await read_meters_and_get_faults(study.hosts), *events.faults),
     )

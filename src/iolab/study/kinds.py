@@ -154,10 +154,10 @@ class LoadStudyKind:
         self,
         study: Study,
         runs: Sequence[PlannedRun],
-        rate: float,  # noqa: ARG002 - of kinds that know what they write
-        hosts: HostStudyKind,  # noqa: ARG002 - as above
+        host_write_bytes_per_s: float,  # noqa: ARG002 - of kinds that know what they write
+        host_kind: HostStudyKind,  # noqa: ARG002 - as above
     ) -> LoadDemand:
-        """What its runs among these take, where one host writes `rate` bytes a second."""
+        """What its runs among these take, where one host writes at that rate."""
         own_runs = self.runs_of_kind(runs)
         if not own_runs:
             return LoadDemand()
@@ -165,7 +165,7 @@ class LoadStudyKind:
         message = f"{len(own_runs)} runs of {list_text(self.engines)}"
         return LoadDemand(load_time_items=((message, seconds),), prepared_runs=len(own_runs))
 
-    def run_writes(self, study: Study, point: Point, hosts: HostStudyKind) -> RunWrites:  # noqa: ARG002 - of kinds that write
+    def run_writes(self, study: Study, point: Point, host_kind: HostStudyKind) -> RunWrites:  # noqa: ARG002 - of kinds that write
         """What one run of its own writes."""
         return RunWrites()
 
@@ -173,7 +173,7 @@ class LoadStudyKind:
         self,
         study: Study,  # noqa: ARG002 - of kinds that are a neighbour's
         neighbour: NeighbourPlan,  # noqa: ARG002 - as above
-        hosts: HostStudyKind,  # noqa: ARG002 - as above
+        host_kind: HostStudyKind,  # noqa: ARG002 - as above
     ) -> RunWrites:
         """What a load that an event begins writes beside one run."""
         return RunWrites()

@@ -50,7 +50,7 @@ class TargetContext(Record):
     ledgers: BlockLedgers = field(default_factory=BlockLedgers)
 
     @property
-    def owner_text(self) -> str:
+    def folder_owner_text(self) -> str:
         """Under which name the session holds its folders."""
         return f"iolab session {self.session_id}"
 

@@ -89,22 +89,22 @@ async def inspect_device(host: Host, target: Target, settings: TargetSettings) -
     return read_answer(host.name, DeviceFacts, answer)
 
 
-async def read_device_serials(specs: Iterable[HostSpec], path: str) -> dict[str, str]:
+async def read_device_serials(host_specs: Iterable[HostSpec], device_path: str) -> dict[str, str]:
     """The serials of the block devices at a path of each host; HostError where one tells none."""
     settings = TargetSettings(keep_files=False, allow_memory=False)
 
     async def read_device_serial(host: Host) -> str:
         await host.connect()
-        target = Target(host.name, host.name, path, (), "")
+        target = Target(host.name, host.name, device_path, (), "")
         device = await inspect_device(host, target, settings)
         if device.serial is None:
             reasons = "; ".join(item.message for item in device.objections)
-            message = f"The device {path} on host '{host.name}' tells no serial"
+            message = f"The device {device_path} on host '{host.name}' tells no serial"
             hint = "A block volume needs a serial, a world-wide name or a backing file."
             raise HostError(f"{message}{f' ({reasons})' if reasons else ''}.", hint)
         return device.serial
 
-    async with open_hosts(specs) as hosts:
+    async with open_hosts(host_specs) as hosts:
         return dict((await gather_hosts(hosts.values(), read_device_serial)).results_or_raise())
 
 
@@ -159,9 +159,9 @@ async def take_device(
     )
 
 
-async def release_device(workdir: WorkDirectory, path: str) -> None:
+async def release_device(workdir: WorkDirectory, device_path: str) -> None:
     """Give the device back. HostError when the host cannot."""
-    await workdir.host.request("device_close", deadline_s=RELEASE_LIMIT_S, path=path)
+    await workdir.host.request("device_close", deadline_s=RELEASE_LIMIT_S, path=device_path)
 
 
 def _may_overwrite(host: Host, settings: TargetSettings) -> bool:
@@ -189,7 +189,7 @@ def mount_parent_and_name(target: Target) -> tuple[str, str]:
     return MOUNT_PARENT, f"{name}-{hashlib.sha256(target.path.encode()).hexdigest()[:8]}"
 
 
-def image_path(target: Target) -> str:
+def file_system_image_path(target: Target) -> str:
     """Where the image of a target's file system lies, if it has one."""
     parent, name = mount_parent_and_name(target)
     return f"{parent.rstrip('/')}/{name}/{IMAGE}"

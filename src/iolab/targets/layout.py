@@ -57,16 +57,16 @@ def rotated_workdirs(workdirs: Sequence[WorkDirectory], rotate: int) -> tuple[Wo
     )
 
 
-async def require_rotation_visible(
+async def require_rotated_folders_visible(
     workdirs: Sequence[WorkDirectory], rotated: Sequence[WorkDirectory]
 ) -> None:
     """HostError with every client that does not see the folder whose files it is to read."""
     await require_shared_target(
-        workdirs, {workdir.name: (workdir.read_from_host,) for workdir in rotated}, hint=SHARE
+        workdirs, {workdir.name: (workdir.folder_owner_host,) for workdir in rotated}, hint=SHARE
     )
 
 
-async def wait_for_hang_and_raise(workdir: WorkDirectory, doing: str) -> None:
+async def wait_for_hang_and_raise(workdir: WorkDirectory, activity_text: str) -> None:
     """Return never: EngineError once the target's devices have completed nothing for too long.
 
     A target without a device of its own here, such as NFS, is never told to hang: an engine that
@@ -83,8 +83,8 @@ async def wait_for_hang_and_raise(workdir: WorkDirectory, doing: str) -> None:
         before = now
         if still_s >= HUNG_S:
             message = (
-                f"{doing} on host '{workdir.name}' hangs: {', '.join(workdir.devices)} completed "
-                f"no I/O for {HUNG_S:g} s."
+                f"{activity_text} on host '{workdir.name}' hangs: {', '.join(workdir.devices)} "
+                f"completed no I/O for {HUNG_S:g} s."
             )
             raise EngineError(message, "See that host's kernel log and whether the target answers.")
 
@@ -105,7 +105,7 @@ async def lay_out_data_set_where_missing(
     present = (
         await gather_hosts(
             workdirs,
-            lambda workdir: existing_layout_bytes(
+            lambda workdir: complete_layout_bytes(
                 workdir, data_set.with_jobs_of_host(workdir.name)
             ),
         )
@@ -133,10 +133,10 @@ async def lay_out_data_set_where_missing(
     (await gather_hosts(missing, write_data_set_on_host)).results_or_raise()
 
 
-async def existing_layout_bytes(workdir: WorkDirectory, data_set: DataSet) -> int:
+async def complete_layout_bytes(workdir: WorkDirectory, data_set: DataSet) -> int:
     """The size of the data set's files there when all of them are written, else 0."""
     try:
-        proof = await prove_extents(workdir, workdir.paths(data_set))
+        proof = await prove_extents(workdir, workdir.data_set_paths(data_set))
     except AgentRefusalError:
         return 0
     whole = proof.size_bytes == data_set.bytes_per_host
@@ -181,7 +181,7 @@ async def _write_data_set(
     )
     if fault:
         raise fault
-    proof = await prove_extents(workdir, workdir.paths(data_set))
+    proof = await prove_extents(workdir, workdir.data_set_paths(data_set))
     if unwritten_or_hole_bytes(proof):
         message = (
             f"After the layout of {data_set.id} on host '{workdir.name}', "

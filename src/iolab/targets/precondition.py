@@ -44,7 +44,7 @@ from iolab.targets.state import (
     entry_after_run,
     entry_with_run_begun,
     states_before_run,
-    workload_key,
+    sweep_key,
 )
 from iolab.targets.work_directories import WorkDirectories
 from iolab.targets.work_directory import WorkDirectory
@@ -65,9 +65,9 @@ SANITIZED: Final = 65535
 _LOOK: Final = "Look at it with 'nvme sanitize-log' there."
 
 
-async def discard_device(workdir: WorkDirectory, path: str) -> int:
+async def discard_device(workdir: WorkDirectory, device_path: str) -> int:
     """Discard every block of a held device; how many bytes. HostError when it cannot."""
-    answer = await workdir.host.request("discard", deadline_s=DISCARD_LIMIT_S, path=path)
+    answer = await workdir.host.request("discard", deadline_s=DISCARD_LIMIT_S, path=device_path)
     return read_answer(workdir.name, PurgedAnswer, answer).bytes
 
 
@@ -141,7 +141,7 @@ async def overwrite_data_set(
         held = workdir.data_set_on_host(data_set)
         seed = contents_seed(context.study, workdir.name)
         command = engine.overwrite_command(held, workdir.dir, passes, job, seed=seed)
-        ledger = context.ledgers.ledger_for(workdir, data_set) if job.verify else None
+        ledger = context.ledgers.ledger_of_data_set(workdir, data_set) if job.verify else None
         command = command_verified_against_ledger(engine, command, ledger)
         ending, reading = await _run_to_end(
             context, workdir, command, engine.overwrite_reader(held, passes)
@@ -194,7 +194,7 @@ async def run_preconditioning_rounds(
 
 
 async def _run_preconditioning_round(
-    context: TargetContext, workdirs: Sequence[WorkDirectory], run: PlannedRun, number: int
+    context: TargetContext, workdirs: Sequence[WorkDirectory], run: PlannedRun, round_number: int
 ) -> dict[str, EngineTotals | None]:
     engine = context.engine_for_run(run)
     data_set = context.plan.data_set(run.point.data_set)
@@ -203,12 +203,14 @@ async def _run_preconditioning_round(
         job = run.point.job_on_host(workdir.name)
         held = workdir.data_set_on_host(data_set)
         seconds = context.study.precondition.round_s
-        seed = run_seed(context.study, run.point, workdir.name, number)
+        seed = run_seed(context.study, run.point, workdir.name, round_number)
         command = engine.measure_command(job, held, workdir.dir, seconds=seconds, seed=seed)
-        ledger = context.ledgers.ledger_for(workdir, data_set) if job.verify else None
+        ledger = context.ledgers.ledger_of_data_set(workdir, data_set) if job.verify else None
         command = command_verified_against_ledger(engine, command, ledger)
         ending, reading = await _run_to_end(context, workdir, command, engine.measure_reader(job))
-        fault = preconditioning_round_error(engine.name, workdir.name, number, ending, reading)
+        fault = preconditioning_round_error(
+            engine.name, workdir.name, round_number, ending, reading
+        )
         if fault:
             raise fault
         return reading.totals
@@ -282,14 +284,14 @@ class Preconditioner:
         Raises HostError, EngineError, and Interrupted when the user wanted to stop.
         """
         self._states = ()
-        if not self._applies_to(run, workdirs):
+        if not self._applies_to_run(run, workdirs):
             return tuple(workdirs)
         await self._open_ledger_entries(workdirs)
         due = (
             self._needs_preconditioning(self._ledger.entry_of_target(workdir), run)
             for workdir in workdirs
         )
-        if any(due) or self._is_unverifiable(run, workdirs):
+        if any(due) or self._has_device_without_complete_ledger(run, workdirs):
             await self._purge_and_fill(run, workdirs)
         if run.point.job.changes_data and not run.point.job.verify:
             await self._forget_block_ledgers(run, workdirs)
@@ -326,7 +328,7 @@ class Preconditioner:
             if workdir.host.lost_reason:
                 continue
             try:
-                self._ledger.update_counter(workdir, await take_disks_snapshot(workdir.host))
+                self._ledger.update_write_counter(workdir, await take_disks_snapshot(workdir.host))
             except HostError:
                 # The record comes first. What the counter moved by is ours when it is seen again.
                 self._ledger.save_entries(
@@ -334,7 +336,7 @@ class Preconditioner:
                 )
         return replace(record, states=self._states)
 
-    def _applies_to(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> bool:
+    def _applies_to_run(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> bool:
         wanted = self._precondition.needs_more_than_layout or any(
             workdir.is_raw_device for workdir in workdirs
         )
@@ -372,7 +374,9 @@ class Preconditioner:
         turn = start_state_key(self._precondition.restore, run)
         return spoilt or entry.foreign_bytes > 0 or entry.start_state_key != turn
 
-    def _is_unverifiable(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> bool:
+    def _has_device_without_complete_ledger(
+        self, run: PlannedRun, workdirs: Sequence[WorkDirectory]
+    ) -> bool:
         """Whether a device holds blocks of which nobody knows any more what they must hold."""
         if not run.point.job.verify or self._precondition.fill < 1:
             return False
@@ -471,7 +475,7 @@ class Preconditioner:
         written = {workdir.name: 0 for workdir in workdirs}
         if passes > 0:
             for data_set in self._data_sets_to_fill(run, workdirs):
-                job = self._writing_job(data_set, run, workdirs)
+                job = self._fill_job(data_set, run, workdirs)
                 new = await overwrite_data_set(self._context, workdirs, data_set, passes, job)
                 written = {name: written[name] + new[name] for name in written}
                 if passes >= 1:
@@ -502,7 +506,7 @@ class Preconditioner:
         ]
         return (max(every, key=lambda item: item.bytes_per_host),)
 
-    def _writing_job(
+    def _fill_job(
         self, data_set: DataSet, run: PlannedRun, workdirs: Sequence[WorkDirectory]
     ) -> AnyJob:
         """Who writes as a fill does: on files their own jobs, as only these may stamp them."""
@@ -514,7 +518,7 @@ class Preconditioner:
     async def _run_rounds_until_steady(
         self, run: PlannedRun, workdirs: Sequence[WorkDirectory]
     ) -> None:
-        key = workload_key(run)
+        key = sweep_key(run)
         if all(
             key in dict(self._ledger.entry_of_target(workdir).steady[-1:]) for workdir in workdirs
         ):
@@ -522,7 +526,7 @@ class Preconditioner:
         turn = self._ledger.entry_of_target(workdirs[0]).start_state_key
         self._mark_pending_write(workdirs)
         series, written = await run_preconditioning_rounds(self._context, workdirs, run)
-        self._ledger.add_rounds(series)
+        self._ledger.add_preconditioning_rounds(series)
         if not series.is_steady:
             text = f"{run.point.title_text} was not steady after {len(series.iops)} rounds."
             self._context.emit(Notice(text))
@@ -551,7 +555,7 @@ class Preconditioner:
                 start_state_key=start_state_key,
             )
             self._ledger.save_entries(entry)
-            self._ledger.update_counter(workdir, snapshots[workdir.name])
+            self._ledger.update_write_counter(workdir, snapshots[workdir.name])
 
 
 def _purged_entry(entry: TargetLedgerEntry) -> TargetLedgerEntry:

@@ -61,9 +61,9 @@ class SessionLedger:
         self._ledger = replace(self._ledger, targets=(*kept, *new.values()))
         self._on_change(self._ledger)
 
-    def add_rounds(self, series: PreconditioningRounds) -> None:
+    def add_preconditioning_rounds(self, rounds: PreconditioningRounds) -> None:
         """Keep a series of rounds."""
-        self._ledger = replace(self._ledger, rounds=(*self._ledger.rounds, series))
+        self._ledger = replace(self._ledger, rounds=(*self._ledger.rounds, rounds))
         self._on_change(self._ledger)
 
     def open_entry(
@@ -95,7 +95,7 @@ class SessionLedger:
         self._opened.add(workdir.target_key)
         self.save_entries(new)
 
-    def update_counter(self, workdir: WorkDirectory, snapshot: HostDisksSnapshot) -> None:
+    def update_write_counter(self, workdir: WorkDirectory, snapshot: HostDisksSnapshot) -> None:
         """Take the device's counter as it is now: whatever it counted is in the entry."""
         self.save_entries(
             replace(
@@ -115,7 +115,7 @@ def bytes_written_since_boot(workdir: WorkDirectory, snapshot: HostDisksSnapshot
     return counts.write_bytes
 
 
-def workload_key(run: PlannedRun) -> str:
+def sweep_key(run: PlannedRun) -> str:
     """A sweep by name: the configuration and the workload."""
     return f"{run.point.configuration}/{run.point.workload}"
 
@@ -126,7 +126,7 @@ def entry_with_run_begun(entry: TargetLedgerEntry, run: PlannedRun) -> TargetLed
     Of what a run trims nothing is left: from its beginning on there is no start state any more, so
     that it is made again before the next run, whatever becomes of this one.
     """
-    key = workload_key(run)
+    key = sweep_key(run)
     sweeps = entry.sweeps
     if key not in dict(sweeps):
         sweeps = (*sweeps, (key, entry.written_bytes))
@@ -140,7 +140,7 @@ def entry_with_run_begun(entry: TargetLedgerEntry, run: PlannedRun) -> TargetLed
 
 def state_before_run(entry: TargetLedgerEntry, run: PlannedRun) -> TargetState:
     """The state in which the run begins."""
-    key = workload_key(run)
+    key = sweep_key(run)
     return TargetState(
         host=entry.host,
         target_key=entry.key,
@@ -189,20 +189,20 @@ def states_before_run(
 
 
 def _entry_with_foreign_bytes(
-    old: TargetLedgerEntry, workdir: WorkDirectory, boot: str, counter: int | None
+    kept_entry: TargetLedgerEntry, workdir: WorkDirectory, boot_id: str, counter_bytes: int | None
 ) -> TargetLedgerEntry:
     """An entry that was kept before, with what the device's counter has moved by since."""
-    new = replace(old, boot_id=boot, counter_bytes=counter)
+    new = replace(kept_entry, boot_id=boot_id, counter_bytes=counter_bytes)
     if not workdir.is_raw_device:
         return new
-    if old.boot_id != boot or counter is None or old.counter_bytes is None:
+    if kept_entry.boot_id != boot_id or counter_bytes is None or kept_entry.counter_bytes is None:
         return replace(new, unknown="the host was restarted, and its counters with it")
-    moved = counter - old.counter_bytes
+    moved = counter_bytes - kept_entry.counter_bytes
     if moved < 0:
         return replace(new, unknown="the device counts less than it did: it was replaced")
-    new = replace(new, written_bytes=old.written_bytes + moved)
-    if moved and not old.pending_write:
-        return replace(new, foreign_bytes=old.foreign_bytes + moved)
+    new = replace(new, written_bytes=kept_entry.written_bytes + moved)
+    if moved and not kept_entry.pending_write:
+        return replace(new, foreign_bytes=kept_entry.foreign_bytes + moved)
     return new
 
 
@@ -247,7 +247,7 @@ class BlockLedgers:
         if kept:
             kept.is_complete = True
 
-    def ledger_for(self, workdir: WorkDirectory, data_set: DataSet) -> BlockLedger | None:
+    def ledger_of_data_set(self, workdir: WorkDirectory, data_set: DataSet) -> BlockLedger | None:
         """The ledger that a run on the data set is held against, and goes on with."""
         kept = self._host_ledger(workdir, data_set)
         return kept.ledger if kept else None
@@ -269,7 +269,9 @@ class BlockLedgers:
     def _host_ledger(self, workdir: WorkDirectory, data_set: DataSet) -> _HostBlockLedger | None:
         """An agent that was lost took its ledgers along; nor does a host know of another's."""
         kept = self._ledgers_by_place.get(_ledger_key(workdir, data_set))
-        return kept if kept and kept.host is workdir.host and not workdir.read_from_host else None
+        return (
+            kept if kept and kept.host is workdir.host and not workdir.folder_owner_host else None
+        )
 
 
 def _ledger_key(workdir: WorkDirectory, data_set: DataSet) -> _Place:

@@ -25,7 +25,7 @@ from iolab.targets.context import TargetContext
 from iolab.targets.devices import (
     CreatedFileSystem,
     allocated_image_bytes,
-    image_path,
+    file_system_image_path,
     make_file_system,
     mount_parent_and_name,
     recreate_file_system,
@@ -33,9 +33,9 @@ from iolab.targets.devices import (
     take_device,
 )
 from iolab.targets.layout import (
-    existing_layout_bytes,
+    complete_layout_bytes,
     lay_out_data_set_where_missing,
-    require_rotation_visible,
+    require_rotated_folders_visible,
     rotated_workdirs,
 )
 from iolab.targets.work_directory import (
@@ -84,7 +84,7 @@ async def open_scratch_folder(
     context: TargetContext, host: Host, path: str, name: str, *, extra_timeout_s: float = 0.0
 ) -> Message:
     """The same without a word; an agent of this very session that is ending there is waited for."""
-    owner = context.owner_text
+    owner = context.folder_owner_text
     context.held_folders.setdefault(host.name, set()).add(split_scratch_folder(f"{path}/{name}"))
     for _ in range(OWN_LOCK_TRIES):
         try:
@@ -170,32 +170,34 @@ class WorkDirectories:
         turned = rotated_workdirs(workdirs, self._context.study.target.rotate)
         folders = tuple(f"{workdir.name} {workdir.dir}" for workdir in turned)
         if folders not in self._shared:
-            await require_rotation_visible(workdirs, turned)
+            await require_rotated_folders_visible(workdirs, turned)
             self._shared.add(folders)
         return turned
 
-    async def existing_layout_bytes(self) -> dict[str, int]:
+    async def kept_layout_bytes_by_target(self) -> dict[str, int]:
         """Bytes that an earlier session kept on purpose, by `Target.key`.
 
         They are those of the plan's files; of an image for a file system what it has of the disk.
         """
         sizes: dict[str, int] = {}
 
-        async def add_existing_layout_bytes(target: Target) -> None:
+        async def add_kept_layout_bytes(target: Target) -> None:
             if target.serial is not None:
                 return
             host = self._context.hosts[target.host]
             if self._context.study.target.make_xfs:
-                sizes[target.key] = await allocated_image_bytes(host, image_path(target))
+                sizes[target.key] = await allocated_image_bytes(
+                    host, file_system_image_path(target)
+                )
                 return
             folder = f"{target.path.rstrip('/')}/{scratch_folder_name(target.host)}"
             workdir = WorkDirectory(host, folder, None, target.key)
             for data_set in data_sets_at_target(self._context.plan, target):
-                size = await existing_layout_bytes(workdir, data_set)
+                size = await complete_layout_bytes(workdir, data_set)
                 sizes[target.key] = sizes.get(target.key, 0) + size
 
         for batch in _batches_with_distinct_hosts(self._targets_in_use()):
-            (await gather_hosts(batch, add_existing_layout_bytes)).results_or_raise()
+            (await gather_hosts(batch, add_kept_layout_bytes)).results_or_raise()
         return sizes
 
     def forget_host(self, host: str) -> None:

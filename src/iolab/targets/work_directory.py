@@ -67,7 +67,7 @@ FAULT_LIMIT: Final = 300
 class WorkDirectory(Record):
     """A host, the session's scratch folder on it, and what is known of the file system below.
 
-    `target_key` is that of the directory's facts (`Target.key`). `read_from_host` is the client
+    `target_key` is that of the directory's facts (`Target.key`). `folder_owner_host` is the client
     whose folder `dir` is, empty for the host's own. Where the target is a block device, `device` is
     its name in the folder `dir`, and `filled_bytes` is how much of it, from the start, is known to
     be written. With `is_guest_disk` it is a guest's disk, whose image was written in full before
@@ -79,7 +79,7 @@ class WorkDirectory(Record):
     dir: str
     target_facts: TargetFacts | None
     target_key: str
-    read_from_host: str = ""
+    folder_owner_host: str = ""
     device: str = ""
     filled_bytes: int = 0
     outer_scratch_folder: str = ""
@@ -101,7 +101,7 @@ class WorkDirectory(Record):
         return self.host.name
 
     @property
-    def inode_path(self) -> str | None:
+    def inode_count_path(self) -> str | None:
         """Where files are to be counted; None where a server might be slow to answer, or is."""
         return self.dir if self.target_facts and not self.target_facts.network else None
 
@@ -110,7 +110,7 @@ class WorkDirectory(Record):
         """The block devices below the folder, nearest first; none for network file systems."""
         return self.target_facts.devices if self.target_facts else ()
 
-    def paths(self, data_set: DataSet, numjobs: int | None = None) -> list[str]:
+    def data_set_paths(self, data_set: DataSet, numjobs: int | None = None) -> list[str]:
         """Full paths of the data set's files that so many jobs use (all by default)."""
         if self.device:
             return [f"{self.dir}/{self.device}"]
@@ -128,27 +128,30 @@ def scratch_folder_name(host: str) -> str:
     return f"{SCRATCH_PREFIX}-{hashlib.sha256(host.encode()).hexdigest()[:16]}"
 
 
-def peer_folder_path(workdir: WorkDirectory, other: WorkDirectory) -> str:
+def peer_folder_path(workdir: WorkDirectory, peer_workdir: WorkDirectory) -> str:
     """The other host's scratch folder as this host sees it: beside its own."""
-    return posixpath.join(posixpath.dirname(workdir.dir), posixpath.basename(other.dir))
+    return posixpath.join(posixpath.dirname(workdir.dir), posixpath.basename(peer_workdir.dir))
 
 
 async def require_shared_target(
-    workdirs: Sequence[WorkDirectory], needs: Mapping[str, Sequence[str]], *, hint: str
+    own_workdirs: Sequence[WorkDirectory],
+    owner_names_by_reader: Mapping[str, Sequence[str]],
+    *,
+    hint: str,
 ) -> None:
-    """Nothing when each host of `needs` sees the folders of the hosts that it names there.
+    """Nothing when each host of `owner_names_by_reader` sees the folders of the owners named there.
 
-    `workdirs` are the hosts' own. HostError for the first host that does not, which names the
+    `own_workdirs` are the hosts' own. HostError for the first host that does not, which names the
     others and has `hint` as its remedy, or for hosts that failed.
     """
-    by_name = {workdir.name: workdir for workdir in workdirs}
-    makers = {name: by_name[name] for names in needs.values() for name in names}
+    by_name = {workdir.name: workdir for workdir in own_workdirs}
+    makers = {name: by_name[name] for names in owner_names_by_reader.values() for name in names}
     marks = (
         await gather_hosts(makers.values(), lambda workdir: _read_mark(workdir, workdir.dir))
     ).results_or_raise()
 
     async def _require_visible(workdir: WorkDirectory) -> None:
-        for name in needs[workdir.name]:
+        for name in owner_names_by_reader[workdir.name]:
             folder = peer_folder_path(workdir, by_name[name])
             why = await _mark_mismatch_reason(workdir, folder, marks[name])
             if why is not None:
@@ -162,14 +165,14 @@ async def require_shared_target(
 
     blind: list[str] = []
     outcomes = await gather_hosts(
-        [by_name[name] for name, names in needs.items() if names], _require_visible
+        [by_name[name] for name, names in owner_names_by_reader.items() if names], _require_visible
     )
     if not blind:
         outcomes.results_or_raise()
         return
     # One pair tells it all: where a target is not shared, many hosts say the same. Nor is any of
     # them at fault by itself, so that none is left out for it.
-    first, *others = [name for name in needs if name in blind]
+    first, *others = [name for name in owner_names_by_reader if name in blind]
     message = outcomes.errors[first].message
     if others:
         message += f" The same goes for {_host_names_text(others)}."
@@ -216,27 +219,29 @@ async def prove_extents(
         written_bytes=sum(part.written_bytes for part in parts),
         unwritten_bytes=sum(part.unwritten_bytes for part in parts),
         hole_bytes=sum(part.hole_bytes for part in parts),
-        identity=_digest_of_parts([part.identity for part in parts]),
-        places=_digest_of_parts([part.places for part in parts]),
+        identity=_combined_digest([part.identity for part in parts]),
+        places=_combined_digest([part.places for part in parts]),
     )
 
 
-def _digest_of_parts(parts: Sequence[str | None]) -> str | None:
+def _combined_digest(digests: Sequence[str | None]) -> str | None:
     """One digest of several; None without any, or where one is missing."""
-    known = [part for part in parts if part is not None]
-    if not known or len(known) < len(parts):
+    known = [part for part in digests if part is not None]
+    if not known or len(known) < len(digests):
         return None
     return known[0] if len(known) == 1 else hashlib.sha256("".join(known).encode()).hexdigest()
 
 
 async def compare_file_identities(
-    workdir: WorkDirectory, paths: Sequence[str], before: ExtentProof
+    workdir: WorkDirectory, paths: Sequence[str], proof_before: ExtentProof
 ) -> FileIdentityCheck:
     """The files after a load, beside how they were before it. Raises HostError."""
     try:
-        return FileIdentityCheck(before, await prove_extents(workdir, paths, WRITE_BACK_LIMIT_S))
+        return FileIdentityCheck(
+            proof_before, await prove_extents(workdir, paths, WRITE_BACK_LIMIT_S)
+        )
     except AgentRefusalError as refused:
-        return FileIdentityCheck(before, None, excerpt(refused.reason, FAULT_LIMIT))
+        return FileIdentityCheck(proof_before, None, excerpt(refused.reason, FAULT_LIMIT))
 
 
 def device_extent_proof(workdir: WorkDirectory, size_bytes: int) -> ExtentProof:

@@ -91,8 +91,8 @@ def test_megatron_has_layers_of_the_first_copy_and_an_optimizer_file_a_rank(
     shape = MODELS[model]
     checkpoint = plan_checkpoint(shape, CheckpointLayout.MEGATRON, shape.ranks, 1)
     first, others = (
-        checkpoint.files_by_rank[: shape.ranks_per_copy],
-        checkpoint.files_by_rank[shape.ranks_per_copy :],
+        checkpoint.files_by_rank[: shape.ranks_per_model_copy],
+        checkpoint.files_by_rank[shape.ranks_per_model_copy :],
     )
     assert {own[-1].size_bytes for own in checkpoint.files_by_rank} == {optimizer}
     assert {len(own) for own in others} == {1}
@@ -110,7 +110,10 @@ def test_tensors_of_a_layer_are_the_published_ones() -> None:
         ("llama3-1t", 1): (51_744, 222_809_664, 167_340_096, 51_744, 1_271_660_544, 635_830_272),
     }
     for (model, shards), sizes in of.items():
-        assert tuple(2 * count for count in MODELS[model].layer_elements(shards)) == sizes
+        assert (
+            tuple(2 * count for count in MODELS[model].layer_tensor_elements_per_rank(shards))
+            == sizes
+        )
 
 
 def test_a_shrunk_checkpoint_keeps_its_files() -> None:
@@ -155,7 +158,7 @@ def test_each_file_is_restored_once_and_by_another_host(clients: int) -> None:
     ]
     assert sorted(read.file.number for _, read in restored) == list(range(16))
     if clients > 1:
-        assert all(client != read.client for client, read in restored)
+        assert all(client != read.owner_client_index for client, read in restored)
     else:
         assert client_indexes_to_restore_from(job(), 1, 0) == ()
 
@@ -167,8 +170,8 @@ def test_other_ranks_restore_each_byte_once(readers: int, clients: int) -> None:
     for client in range(clients):
         for work in rank_work_of_client(asked, PhaseName.RESTORE, clients, client):
             for read in work.files:
-                assert read.parts == readers
-                parts.setdefault(read.file.number, []).append((read.first_part, read.last_part))
+                assert read.part_count == readers
+                parts.setdefault(read.file.number, []).append((read.first_part, read.end_part))
     assert len(parts) == 8
     for covered in parts.values():
         covered.sort()

@@ -10,7 +10,7 @@ from iolab.analysis.points import PointSummary, summarise_points
 from iolab.core.metric import Metric, RunResult
 from iolab.core.study import Study
 from iolab.loads.kvcache.answer import highest_rate_sentences, read_beats_recompute_sentence
-from iolab.loads.kvcache.charts import prefix_load_charts
+from iolab.loads.kvcache.charts import prefix_latency_and_rate_charts
 from iolab.loads.kvcache.metric_specs import REQUESTS, SLOW_PREFIX_RATE
 from iolab.loads.kvcache.workload import KvCacheJob
 from iolab.registry import analysis_kinds
@@ -115,7 +115,7 @@ def test_a_limit_that_no_rate_keeps_is_told() -> None:
 def drawn(prefill: int | None) -> tuple[Figure, ...]:
     study = study_of("" if prefill is None else f"prefill_tokens_per_s = {prefill}")
     points = points_of(study, prefill, KEPT, KEPT)
-    return prefix_load_charts(study.workloads[0], points, series_styles(study))
+    return prefix_latency_and_rate_charts(study.workloads[0], points, series_styles(study))
 
 
 def test_prefixes_are_drawn_beside_their_break_even() -> None:
@@ -132,7 +132,9 @@ def test_prefixes_are_drawn_beside_their_break_even() -> None:
 
 def test_a_tail_is_drawn_that_the_prefixes_support() -> None:
     def labels(points: list[PointSummary]) -> list[str]:
-        (plot,) = prefix_load_charts(study.workloads[0], points, series_styles(study))[0].plots
+        (plot,) = prefix_latency_and_rate_charts(study.workloads[0], points, series_styles(study))[
+            0
+        ].plots
         return [end.text for end in plot.end_labels]
 
     study = study_of()

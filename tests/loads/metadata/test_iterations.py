@@ -98,7 +98,7 @@ def test_a_rate_of_nothing_is_told_beside_iterations_that_disagree() -> None:
     rates = (0.0, 10.0, 40.0)
     given_ = [result(i, file_stat_ops_per_s=rate) for i, rate in enumerate(rates, 1)]
     (stat,) = point_statistics(given_)[0].operations
-    assert (stat.minimum, stat.compared_values, stat.level) == (
+    assert (stat.minimum, stat.usable_rates, stat.level) == (
         0.0,
         (10.0, 40.0),
         VerdictLevel.INVALID,

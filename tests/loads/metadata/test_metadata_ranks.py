@@ -38,7 +38,9 @@ def test_only_operations_on_files_that_are_there_are_shifted() -> None:
         asked = phase_request(job(4, 4), first, dirs, operation, iteration=7)
         assert ("shift" in asked) == ("others" in asked) == (operation in SHIFTED)
         assert asked["phase"] == operation.display_name
-        own = phase_request(job(4, 4), first, dirs, operation, iteration=7, shifted=False)
+        own = phase_request(
+            job(4, 4), first, dirs, operation, iteration=7, applies_rank_shift=False
+        )
         assert "shift" not in own
 
 
@@ -54,7 +56,7 @@ def test_where_ranks_made_unlike_numbers_of_files_each_is_told_what_it_finds() -
     (first, _) = ranks_by_host(timed, 2)
     dirs, made = {0: "/t/a", 1: "/t/b"}, {0: (4, 5), 1: (6, 7)}
     seen = phase_request(
-        timed, first, dirs, MetadataOperation.FILE_STAT, iteration=1, files_made=made
+        timed, first, dirs, MetadataOperation.FILE_STAT, iteration=1, created_file_counts=made
     )
     assert (seen["files"], seen["runtime_s"]) == ([5, 6], 3.0)
     own = phase_request(
@@ -63,8 +65,8 @@ def test_where_ranks_made_unlike_numbers_of_files_each_is_told_what_it_finds() -
         dirs,
         MetadataOperation.FILE_REMOVE,
         iteration=1,
-        files_made=made,
-        shifted=False,
+        created_file_counts=made,
+        applies_rank_shift=False,
     )
     assert own["files"] == [4, 5]
     assert "runtime_s" not in own

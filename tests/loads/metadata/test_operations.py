@@ -20,9 +20,9 @@ from iolab.loads.metadata.iterations import best_point_per_configuration, point_
 from iolab.loads.metadata.kind import KIND
 from iolab.loads.metadata.metrics import METADATA_KEYS
 from iolab.loads.metadata.tables import (
-    bare_rate_text,
     file_operation_rates_line,
     host_rate_keys,
+    rate_text_without_unit,
     summary_table,
 )
 from iolab.loads.metadata.workload import MDTEST_ENGINE, MetadataOperation
@@ -192,8 +192,8 @@ def test_of_an_invalid_operation_no_mean_is_drawn(source: MetadataSource) -> Non
     figure = iteration_rates_chart("Metadata", points, source.study, series_styles(source.study))
     drawn = {end.text for end in figure.plots[0].end_labels}
     for one in points[0].operations:
-        assert bare_rate_text(one.mean) not in drawn
-        assert bare_rate_text(one.mean) not in figure.finding
+        assert rate_text_without_unit(one.mean) not in drawn
+        assert rate_text_without_unit(one.mean) not in figure.finding
 
 
 def test_a_percentile_needs_enough_operations_in_every_iteration(source: MetadataSource) -> None:
@@ -204,7 +204,7 @@ def test_a_percentile_needs_enough_operations_in_every_iteration(source: Metadat
     for runs, percent in (([first, *others], 99.5), ([short, *others], 50.0)):
         create = point_statistics(runs)[0].operations[1]
         assert create.operation is MetadataOperation.FILE_CREATE
-        assert create.highest_percentile == percent
+        assert create.highest_supported_percentile == percent
         assert (create.latencies["p99"].value is None) == (runs[0] is short)
     curve = LatencyCurve("File create", 9, (2.0, 10.0, 100.0), (1.0, 2.0, 3.0))
     assert curve.truncated_at_one_in(10.0).lat_ns == (1.0, 2.0)

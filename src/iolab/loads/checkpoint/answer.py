@@ -34,7 +34,8 @@ def lost_time_share(save_s: float, restore_s: float, failure_interval_s: float) 
 def save_and_restore_sentences(study: Study, points: Sequence[PointSummary]) -> str:
     """Each checkpoint that was measured without being invalid; empty where none was."""
     return " ".join(
-        _checkpoint_point_sentence(study, point) for point in _points_with_save(study, points)
+        _checkpoint_point_sentence(study, point)
+        for point in _usable_points_with_save_time(study, points)
     )
 
 
@@ -48,7 +49,7 @@ def lost_time_table(study: Study, points: Sequence[PointSummary]) -> Table | Non
             format_duration_s(optimal_checkpoint_interval_s(save_s, failures_s)),
             percent_text(lost_time_share(save_s, restore_s, failures_s)),
         )
-        for point in _points_with_save(study, points)
+        for point in _usable_points_with_save_time(study, points)
         if _checkpoint_job(study, point).shrink == 1
         and (times := _save_and_restore_seconds(point)) is not None
         for save_s, restore_s in [times]
@@ -60,7 +61,9 @@ def lost_time_table(study: Study, points: Sequence[PointSummary]) -> Table | Non
     return Table("What checkpoints and failures cost", heads, rows) if rows else None
 
 
-def _points_with_save(study: Study, points: Sequence[PointSummary]) -> Iterator[PointSummary]:
+def _usable_points_with_save_time(
+    study: Study, points: Sequence[PointSummary]
+) -> Iterator[PointSummary]:
     for point in points:
         is_own = isinstance(study.workload(point.key.workload).job, CheckpointJob)
         if is_own and point.level is not VerdictLevel.INVALID and point.metric_value(SAVE.key):

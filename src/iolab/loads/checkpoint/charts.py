@@ -103,8 +103,9 @@ def _slowest_rank_sentence(times: PhaseTimes, hosts: Sequence[HostRun]) -> str:
     slowest = times.slowest_rank
     return (
         f"The {times.phase.value} ends with rank {slowest.run.rank} on "
-        f"{hosts[slowest.host_index].host} after {value_text(times.until_last_rank_ns, 'ns')}, "
-        f"{times.slowest_over_median or 1:.2f} x the median."
+        f"{hosts[slowest.host_index].host} after "
+        f"{value_text(times.start_to_last_rank_end_ns, 'ns')}, "
+        f"{times.slowest_to_median_time_ratio or 1:.2f} x the median."
     )
 
 

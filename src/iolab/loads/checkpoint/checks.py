@@ -114,7 +114,7 @@ def _slowest_rank_answer(view: CheckpointView, times: PhaseTimes) -> CheckAnswer
     alike = [
         rank.run.end_ns for rank in times.ranks if abs(rank.run.bytes - slowest.run.bytes) <= limit
     ]
-    ratio = times.until_last_rank_ns / max(median(alike), 1)
+    ratio = times.start_to_last_rank_end_ns / max(median(alike), 1)
     published, own = times.published_rate_bytes_per_s, times.rate_bytes_per_s
     evidence: EvidenceValues = {
         "phase": times.phase.value,
@@ -125,7 +125,7 @@ def _slowest_rank_answer(view: CheckpointView, times: PhaseTimes) -> CheckAnswer
     }
     text = (
         f"Rank {slowest.run.rank} on {view.hosts[slowest.host_index].host} ends the "
-        f"{times.phase.value} after {format_ns(times.until_last_rank_ns)}, "
+        f"{times.phase.value} after {format_ns(times.start_to_last_rank_end_ns)}, "
         f"{ratio:.3g} times the median of its size"
     )
     if len(alike) > 1 and ratio > STRAGGLER:
@@ -162,27 +162,29 @@ def check_not_durable(view: CheckpointView) -> CheckAnswer:
     )
 
 
-def _written_share_answer(group: DevicePhaseBytes) -> CheckAnswer:
-    share = group.moved_bytes / max(group.claimed_bytes, 1)
+def _written_share_answer(device_bytes: DevicePhaseBytes) -> CheckAnswer:
+    share = device_bytes.moved_bytes / max(device_bytes.claimed_bytes, 1)
     text = (
-        f"{group.device} had written {percent_text(min(share, 1.0))} of "
-        f"{format_bytes(group.claimed_bytes)} when the last rank ended"
+        f"{device_bytes.device} had written {percent_text(min(share, 1.0))} of "
+        f"{format_bytes(device_bytes.claimed_bytes)} when the last rank ended"
     )
     if share < MOVED_SHARE:
         return invalid_answer(
-            f"{text}: the rest was only in memory.", **_device_evidence(group, share)
+            f"{text}: the rest was only in memory.", **_device_bytes_evidence(device_bytes, share)
         )
-    return valid_answer(f"{text}.", **_device_evidence(group, share))
+    return valid_answer(f"{text}.", **_device_bytes_evidence(device_bytes, share))
 
 
-def _device_evidence(group: DevicePhaseBytes, share: float) -> EvidenceValues:
+def _device_bytes_evidence(
+    device_bytes: DevicePhaseBytes, share_of_claimed_bytes: float
+) -> EvidenceValues:
     return {
-        "device": group.device,
-        "hosts": " ".join(group.hosts),
-        "claimed_bytes": group.claimed_bytes,
-        "moved_bytes": group.moved_bytes,
-        "later_bytes": group.later_bytes,
-        "share": share,
+        "device": device_bytes.device,
+        "hosts": " ".join(device_bytes.hosts),
+        "claimed_bytes": device_bytes.claimed_bytes,
+        "moved_bytes": device_bytes.moved_bytes,
+        "later_bytes": device_bytes.bytes_after_last_rank,
+        "share": share_of_claimed_bytes,
     }
 
 
@@ -205,25 +207,27 @@ def check_work_outside_window(view: CheckpointView) -> CheckAnswer:
     )
 
 
-def _late_writes_answer(group: DevicePhaseBytes, *, is_shared: bool) -> CheckAnswer:
-    if group.later_bytes is None:
-        return unchecked_answer(f"{group.device} was not looked at after the save")
-    share = group.later_bytes / max(group.claimed_bytes, 1)
+def _late_writes_answer(device_bytes: DevicePhaseBytes, *, is_shared: bool) -> CheckAnswer:
+    if device_bytes.bytes_after_last_rank is None:
+        return unchecked_answer(f"{device_bytes.device} was not looked at after the save")
+    share = device_bytes.bytes_after_last_rank / max(device_bytes.claimed_bytes, 1)
     text = (
-        f"{group.device} wrote {format_bytes(group.later_bytes)} after the last rank had ended, "
+        f"{device_bytes.device} wrote {format_bytes(device_bytes.bytes_after_last_rank)} "
+        "after the last rank had ended, "
         f"{percent_text(share)} of the checkpoint"
     )
-    if share > LATER_GOOD and group.later_bytes > LATER_BYTES:
+    if share > LATER_GOOD and device_bytes.bytes_after_last_rank > LATER_BYTES:
         if is_shared:
             return indicative_answer(
                 f"{text}; others used it before the start, too, and may have written them.",
-                **_device_evidence(group, share),
+                **_device_bytes_evidence(device_bytes, share),
             )
         verdict = invalid_answer if share > LATER_BAD else indicative_answer
         return verdict(
-            f"{text}: its writing is not in the save time.", **_device_evidence(group, share)
+            f"{text}: its writing is not in the save time.",
+            **_device_bytes_evidence(device_bytes, share),
         )
-    return valid_answer(f"{text}.", **_device_evidence(group, share))
+    return valid_answer(f"{text}.", **_device_bytes_evidence(device_bytes, share))
 
 
 @check("restored-from-memory", "A restore that memory answered")
@@ -237,15 +241,17 @@ def check_restored_from_memory(view: CheckpointView) -> CheckAnswer:
     return worst_answer(_restored_cold_answers_of_hosts(view), max_key="resident_share")
 
 
-def _read_share_answer(group: DevicePhaseBytes) -> CheckAnswer:
-    share = group.moved_bytes / max(group.claimed_bytes, 1)
+def _read_share_answer(device_bytes: DevicePhaseBytes) -> CheckAnswer:
+    share = device_bytes.moved_bytes / max(device_bytes.claimed_bytes, 1)
     text = (
-        f"{group.device} read {percent_text(min(share, 1.0))} of the "
-        f"{format_bytes(group.claimed_bytes)} restored"
+        f"{device_bytes.device} read {percent_text(min(share, 1.0))} of the "
+        f"{format_bytes(device_bytes.claimed_bytes)} restored"
     )
     if share < MOVED_SHARE:
-        return invalid_answer(f"{text}: memory had the rest.", **_device_evidence(group, share))
-    return valid_answer(f"{text}.", **_device_evidence(group, share))
+        return invalid_answer(
+            f"{text}: memory had the rest.", **_device_bytes_evidence(device_bytes, share)
+        )
+    return valid_answer(f"{text}.", **_device_bytes_evidence(device_bytes, share))
 
 
 def _restored_cold_answers_of_hosts(view: CheckpointView) -> Iterator[CheckAnswer]:
@@ -270,7 +276,7 @@ def _restored_cold_answers_of_hosts(view: CheckpointView) -> Iterator[CheckAnswe
             "restored_bytes": wanted,
             "direct": job.direct,
         }
-        shift = job.rank_shift_for_clients(clients)
+        shift = job.restore_rank_shift(clients)
         if (
             client_indexes_to_restore_from(job, clients, index)
             and each <= shift <= job.ranks - each

@@ -174,7 +174,7 @@ class _CheckpointPhases:
             self.job,
             self.phase,
             rank_work_of_client(self.job, self.phase, len(self._states), client),
-            self._client_folders(host_run),
+            self._folder_path_by_client_index(host_run),
             client,
             name_prefix=self._name_prefix,
             seed=self._session.study.method.seed,
@@ -198,7 +198,10 @@ class _CheckpointPhases:
         )
 
         async def drop_caches_of_host(host_run: HostRunInProgress) -> None:
-            client, folders = self._places[host_run.name], self._client_folders(host_run)
+            client, folders = (
+                self._places[host_run.name],
+                self._folder_path_by_client_index(host_run),
+            )
             paths = [
                 f"{host_run.workdir.dir}/{path}" if "/" not in path else path
                 for work in rank_work_of_client(self.job, self.phase, len(self._states), client)
@@ -262,7 +265,7 @@ class _CheckpointPhases:
             command = removal_command(
                 self.job,
                 works,
-                self._client_folders(host_run),
+                self._folder_path_by_client_index(host_run),
                 client,
                 name_prefix=self._name_prefix,
             )
@@ -271,7 +274,7 @@ class _CheckpointPhases:
 
         await asyncio.gather(*(remove_on_host(host_run) for host_run in self._states))
 
-    def _client_folders(self, host_run: HostRunInProgress) -> Mapping[int, str]:
+    def _folder_path_by_client_index(self, host_run: HostRunInProgress) -> Mapping[int, str]:
         """The folders of the clients by their places, as that host sees them."""
         own = self._places[host_run.name]
         return {
@@ -282,27 +285,27 @@ class _CheckpointPhases:
         }
 
 
-def _join_phase_outputs(readings: Sequence[ParsedEngineOutput]) -> ParsedEngineOutput:
+def _join_phase_outputs(phase_outputs: Sequence[ParsedEngineOutput]) -> ParsedEngineOutput:
     """What several phases, one after the other, tell together."""
-    start_ns, end_ns = readings[0].start_real_ns, readings[-1].end_real_ns
+    start_ns, end_ns = phase_outputs[0].start_real_ns, phase_outputs[-1].end_real_ns
     intervals: list[Interval] = []
-    for reading in readings:
+    for reading in phase_outputs:
         for interval in reading.intervals:
             intervals.append(
                 Interval(
                     len(intervals), interval.end_real_ns, interval.span_ns, interval.directions
                 )
             )
-    totals = [reading.totals for reading in readings if reading.totals is not None]
+    totals = [reading.totals for reading in phase_outputs if reading.totals is not None]
     return ParsedEngineOutput(
-        version=readings[0].version,
+        version=phase_outputs[0].version,
         start_real_ns=start_ns,
         end_real_ns=end_ns,
         intervals=intervals,
         totals=_join_phase_totals(totals, start_ns, end_ns)
-        if len(totals) == len(readings)
+        if len(totals) == len(phase_outputs)
         else None,
-        faults=tuple(fault for reading in readings for fault in reading.faults),
+        faults=tuple(fault for reading in phase_outputs for fault in reading.faults),
     )
 
 

@@ -44,9 +44,9 @@ REMOVAL_OUTPUT_BYTES: Final = 64 << 10
 def phase_command(
     job: CheckpointJob,
     phase: PhaseName,
-    works: Sequence[RankWork],
-    folders: Mapping[int, str],
-    client: int,
+    rank_works: Sequence[RankWork],
+    folder_by_client_index: Mapping[int, str],
+    client_index: int,
     *,
     name_prefix: str,
     seed: int,
@@ -54,10 +54,10 @@ def phase_command(
 ) -> Command:
     """The process of one client in a phase. EngineError where it has more ranks than fit.
 
-    `folders` are those of the clients, by their places, whose files it reads, and its own.
+    `folder_by_client_index` has the folders of the clients whose files it reads, and its own.
     """
     spec = {
-        **_checkpoint_spec(job, works, folders, client, name_prefix),
+        **_checkpoint_spec(job, rank_works, folder_by_client_index, client_index, name_prefix),
         "phase": phase.value,
         "verify": job.verifies_contents,
         "request_bytes": job.request_bytes(phase),
@@ -65,15 +65,15 @@ def phase_command(
         "seed": seed,
         "sequence": sequence,
     }
-    if any(read.parts for work in works for read in work.files):
+    if any(read.part_count for work in rank_works for read in work.files):
         spec["items"] = [[item.count, item.size_bytes] for item in job.checkpoint.tensor_groups]
-    moved = sum(read.file.size_bytes for work in works for read in work.files)
+    moved = sum(read.file.size_bytes for work in rank_works for read in work.files)
     limit_s = LIMIT_S_MIN + moved / SLOWEST_BYTES_PER_S
     return Command(
         argv=ARGV,
-        cwd=folders[client],
+        cwd=folder_by_client_index[client_index],
         stdin=_encode_spec(spec),
-        job_file=compact_ascii_json({**spec, "ranks": len(works)}),
+        job_file=compact_ascii_json({**spec, "ranks": len(rank_works)}),
         wall_limit_s=limit_s,
         output_limit_bytes=math.ceil(limit_s) * REPORT_LIMIT_BYTES + SPARE_BYTES,
         waits_for_start=True,
@@ -82,15 +82,15 @@ def phase_command(
 
 def removal_command(
     job: CheckpointJob,
-    works: Sequence[RankWork],
-    folders: Mapping[int, str],
-    client: int,
+    rank_works: Sequence[RankWork],
+    folder_by_client_index: Mapping[int, str],
+    client_index: int,
     *,
     name_prefix: str,
 ) -> Command:
     """The process that removes what a client saved, or began to save."""
     spec = {
-        **_checkpoint_spec(job, works, folders, client, name_prefix),
+        **_checkpoint_spec(job, rank_works, folder_by_client_index, client_index, name_prefix),
         "phase": "remove",
         "verify": False,
         "request_bytes": job.write_bytes,
@@ -99,22 +99,31 @@ def removal_command(
         "sequence": 1,
     }
     text = _encode_spec(spec)
-    return Command(ARGV, folders[client], text, "", REMOVAL_LIMIT_S, REMOVAL_OUTPUT_BYTES)
+    return Command(
+        ARGV, folder_by_client_index[client_index], text, "", REMOVAL_LIMIT_S, REMOVAL_OUTPUT_BYTES
+    )
 
 
 def checkpoint_file_path(
-    rank_file: RankFile, folders: Mapping[int, str], client: int, name_prefix: str
+    rank_file: RankFile,
+    folder_by_client_index: Mapping[int, str],
+    client_index: int,
+    name_prefix: str,
 ) -> str:
     """Where a client finds a file: by its name in its own folder, else by its path."""
     name = f"{name_prefix}{rank_file.file.name}"
-    return name if rank_file.client == client else f"{folders[rank_file.client]}/{name}"
+    return (
+        name
+        if rank_file.owner_client_index == client_index
+        else f"{folder_by_client_index[rank_file.owner_client_index]}/{name}"
+    )
 
 
 def _checkpoint_spec(
     job: CheckpointJob,
-    works: Sequence[RankWork],
-    folders: Mapping[int, str],
-    client: int,
+    rank_works: Sequence[RankWork],
+    folder_by_client_index: Mapping[int, str],
+    client_index: int,
     name_prefix: str,
 ) -> dict[str, Any]:
     return {
@@ -127,19 +136,21 @@ def _checkpoint_spec(
                 "rank": work.rank,
                 "files": [
                     {
-                        "path": checkpoint_file_path(read, folders, client, name_prefix),
+                        "path": checkpoint_file_path(
+                            read, folder_by_client_index, client_index, name_prefix
+                        ),
                         "number": read.file.number,
                         "bytes": read.file.size_bytes,
                         **(
-                            {"slice": [read.first_part, read.last_part, read.parts]}
-                            if read.parts
+                            {"slice": [read.first_part, read.end_part, read.part_count]}
+                            if read.part_count
                             else {}
                         ),
                     }
                     for read in work.files
                 ],
             }
-            for work in works
+            for work in rank_works
         ],
     }
 

@@ -91,9 +91,11 @@ def plan_checkpoint(
 
 
 def _zero3_checkpoint(model: ModelShape, rank_count: int, shrink: int) -> CheckpointFiles:
-    copies = rank_count // model.ranks_per_copy
-    layer = sum(_shrunk_element_count(n, shrink) for n in model.layer_elements(copies))
-    ends = 2 * _shrunk_element_count(model.embedding_elements(copies), shrink)
+    copies = rank_count // model.ranks_per_model_copy
+    layer = sum(
+        _shrunk_element_count(n, shrink) for n in model.layer_tensor_elements_per_rank(copies)
+    )
+    ends = 2 * _shrunk_element_count(model.embedding_elements_per_rank(copies), shrink)
     norm = _shrunk_element_count(model.hidden // copies, shrink)
     model_bytes = MODEL_BYTES * (model.layers * layer + ends + norm)
     optimizer = _optimizer_file_bytes(model, rank_count, shrink)
@@ -110,7 +112,7 @@ def _megatron_checkpoint(model: ModelShape, rank_count: int, shrink: int) -> Che
     optimizer = _optimizer_file_bytes(model, rank_count, shrink)
     return _checkpoint_of_numbered_files(
         (
-            *(_layer_files(model, rank, shrink) if rank < model.ranks_per_copy else ()),
+            *(_layer_files(model, rank, shrink) if rank < model.ranks_per_model_copy else ()),
             (f"{_zero_shard_name(model, rank)}_optim_states.pt", optimizer),
         )
         for rank in range(rank_count)
@@ -120,8 +122,10 @@ def _megatron_checkpoint(model: ModelShape, rank_count: int, shrink: int) -> Che
 def _layer_files(model: ModelShape, rank: int, shrink: int) -> Iterator[tuple[str, int]]:
     """The layers of a rank's stage; the first has the embedding, the last norm and head."""
     tensor, stage = rank % model.tensor_parallel, rank // model.tensor_parallel
-    layer = MODEL_BYTES * sum(_shrunk_element_count(n, shrink) for n in model.layer_elements(1))
-    embedding = MODEL_BYTES * _shrunk_element_count(model.embedding_elements(1), shrink)
+    layer = MODEL_BYTES * sum(
+        _shrunk_element_count(n, shrink) for n in model.layer_tensor_elements_per_rank(1)
+    )
+    embedding = MODEL_BYTES * _shrunk_element_count(model.embedding_elements_per_rank(1), shrink)
     norm = MODEL_BYTES * _shrunk_element_count(model.hidden, shrink)
     each, more = divmod(model.layers, model.pipeline_parallel)
     first = stage * each + min(stage, more)
@@ -137,8 +141,10 @@ def _layer_files(model: ModelShape, rank: int, shrink: int) -> Iterator[tuple[st
 def _dcp_checkpoint(model: ModelShape, rank_count: int, shrink: int) -> CheckpointFiles:
     """Every tensor is split over all ranks along its first dimension."""
     whole = replace(model, tensor_parallel=1)
-    layer = [_shrunk_element_count(n, shrink) for n in whole.layer_elements(rank_count)]
-    ends = [_shrunk_element_count(whole.embedding_elements(rank_count), shrink)] * 2
+    layer = [
+        _shrunk_element_count(n, shrink) for n in whole.layer_tensor_elements_per_rank(rank_count)
+    ]
+    ends = [_shrunk_element_count(whole.embedding_elements_per_rank(rank_count), shrink)] * 2
     norm = _shrunk_element_count(model.hidden // rank_count, shrink)
     elements = [*layer * model.layers, *ends, norm]
     items = (
@@ -158,7 +164,7 @@ def _dcp_checkpoint(model: ModelShape, rank_count: int, shrink: int) -> Checkpoi
 
 
 def _zero_shard_name(model: ModelShape, rank: int) -> str:
-    copy, place = divmod(rank, model.ranks_per_copy)
+    copy, place = divmod(rank, model.ranks_per_model_copy)
     return f"zero_pp_rank_{copy}_mp_rank_{place}"
 
 

@@ -65,7 +65,7 @@ class PhaseTimes(Record, dict=True):
         return min(self.ranks, key=lambda rank: rank.run.rank)
 
     @property
-    def until_last_rank_ns(self) -> int:
+    def start_to_last_rank_end_ns(self) -> int:
         """From the common start until the last rank ended."""
         return self.slowest_rank.run.end_ns
 
@@ -80,16 +80,18 @@ class PhaseTimes(Record, dict=True):
         return median(rank.run.end_ns for rank in self.ranks)
 
     @property
-    def slowest_over_median(self) -> float | None:
+    def slowest_to_median_time_ratio(self) -> float | None:
         """The slowest rank's time over the median one's."""
         return (
-            self.until_last_rank_ns / self.median_rank_end_ns if self.median_rank_end_ns else None
+            self.start_to_last_rank_end_ns / self.median_rank_end_ns
+            if self.median_rank_end_ns
+            else None
         )
 
     @property
     def rate_bytes_per_s(self) -> float | None:
         """All bytes over the time of the slowest rank."""
-        return _bytes_per_s(self.total_bytes, self.until_last_rank_ns)
+        return _bytes_per_s(self.total_bytes, self.start_to_last_rank_end_ns)
 
     @property
     def published_rate_bytes_per_s(self) -> float | None:
@@ -98,7 +100,7 @@ class PhaseTimes(Record, dict=True):
         return _bytes_per_s(self.total_bytes, first.end_ns - first.begin_ns)
 
     @property
-    def sync_share(self) -> float | None:
+    def slowest_rank_sync_share(self) -> float | None:
         """Part of the slowest rank's time that it flushed, closed and renamed."""
         run = self.slowest_rank.run
         took = run.end_ns - run.begin_ns
@@ -109,14 +111,15 @@ class DevicePhaseBytes(Record):
     """One device, as one kernel counts it, in a phase.
 
     The hosts that used it there asked for `claimed_bytes`; it moved `moved_bytes` until their last
-    rank ended, and `later_bytes` from then until caches were dropped, None where nobody looked.
+    rank ended, and `bytes_after_last_rank` from then until caches were dropped, None where nobody
+    looked.
     """
 
     device: str
     hosts: tuple[str, ...]
     claimed_bytes: int
     moved_bytes: int
-    later_bytes: int | None
+    bytes_after_last_rank: int | None
 
 
 class CheckpointView(RunView, Record, dict=True):
@@ -167,25 +170,31 @@ class CheckpointView(RunView, Record, dict=True):
         )
 
     def _device_phase_bytes(
-        self, phase: PhaseName, names: Sequence[str], members: Sequence[int]
+        self, phase: PhaseName, device_names: Sequence[str], host_indexes: Sequence[int]
     ) -> DevicePhaseBytes:
         way = phase.direction
-        runs = [run for index in members if (run := phase_run_of_host(self.hosts[index], phase))]
+        runs = [
+            run for index in host_indexes if (run := phase_run_of_host(self.hosts[index], phase))
+        ]
         later = [run.devices_later for run in runs]
         return DevicePhaseBytes(
-            device="+".join(names),
-            hosts=tuple(self.hosts[index].host for index in members),
+            device="+".join(device_names),
+            hosts=tuple(self.hosts[index].host for index in host_indexes),
             claimed_bytes=sum(rank.bytes for run in runs for rank in run.ranks),
             # Each host looked at moments of its own; the widest look saw all.
-            moved_bytes=max(_moved_bytes(run.devices, names, way) for run in runs),
-            later_bytes=max(_moved_bytes(part, names, way) for part in later)
+            moved_bytes=max(_moved_bytes(run.devices, device_names, way) for run in runs),
+            bytes_after_last_rank=max(_moved_bytes(part, device_names, way) for part in later)
             if all(later)
             else None,
         )
 
 
-def _moved_bytes(deltas: Iterable[DeviceDelta], names: Sequence[str], direction: Direction) -> int:
-    return sum(delta.direction_delta(direction).bytes for delta in deltas if delta.device in names)
+def _moved_bytes(
+    deltas: Iterable[DeviceDelta], device_names: Sequence[str], direction: Direction
+) -> int:
+    return sum(
+        delta.direction_delta(direction).bytes for delta in deltas if delta.device in device_names
+    )
 
 
 def _bytes_per_s(moved_bytes: int, took_ns: int) -> float | None:
@@ -200,17 +209,17 @@ def checkpoint_metrics(
     save = view.phase_times(PhaseName.SAVE, hosts)
     if save is not None:
         values |= {
-            SAVE.key: save.until_last_rank_ns,
+            SAVE.key: save.start_to_last_rank_end_ns,
             SAVE_RATE.key: save.rate_bytes_per_s,
-            SAVE_SYNC_SHARE.key: save.sync_share,
-            SAVE_SPREAD.key: save.slowest_over_median,
+            SAVE_SYNC_SHARE.key: save.slowest_rank_sync_share,
+            SAVE_SPREAD.key: save.slowest_to_median_time_ratio,
         }
     restore = view.phase_times(PhaseName.RESTORE, hosts)
     if restore is not None:
         values |= {
-            RESTORE.key: restore.until_last_rank_ns,
+            RESTORE.key: restore.start_to_last_rank_end_ns,
             RESTORE_RATE.key: restore.rate_bytes_per_s,
-            RESTORE_SPREAD.key: restore.slowest_over_median,
+            RESTORE_SPREAD.key: restore.slowest_to_median_time_ratio,
         }
     if hosts is None:
         # The published figures are of the fleet, and so is what its devices moved.

@@ -34,12 +34,12 @@ class ModelShape(Record):
     vocabulary: int = VOCABULARY
 
     @property
-    def key_value_width(self) -> int:
+    def kv_projection_width(self) -> int:
         """Elements of a token's keys, or values, in one layer."""
         return self.hidden // self.heads * self.kv_heads
 
     @property
-    def ranks_per_copy(self) -> int:
+    def ranks_per_model_copy(self) -> int:
         """Ranks that hold one copy."""
         return self.tensor_parallel * self.pipeline_parallel
 
@@ -47,10 +47,10 @@ class ModelShape(Record):
     def parameter_count(self) -> int:
         """Of the whole model."""
         h, f = self.hidden, self.ffn
-        layer = 2 * h + h * (h + 2 * self.key_value_width) + h * h + 3 * h * f
+        layer = 2 * h + h * (h + 2 * self.kv_projection_width) + h * h + 3 * h * f
         return 2 * h * self.vocabulary + self.layers * layer + h
 
-    def layer_elements(self, shard_count: int) -> tuple[int, ...]:
+    def layer_tensor_elements_per_rank(self, shard_count: int) -> tuple[int, ...]:
         """Elements of a layer's tensors on one of the tensor-parallel ranks.
 
         Each is split once more into `shard_count`.
@@ -58,14 +58,14 @@ class ModelShape(Record):
         h, f, split = self.hidden, self.ffn, self.tensor_parallel * shard_count
         return (
             h // shard_count,
-            h * (h + 2 * self.key_value_width) // split,
+            h * (h + 2 * self.kv_projection_width) // split,
             h * h // split,
             h // shard_count,
             2 * f * h // split,
             f * h // split,
         )
 
-    def embedding_elements(self, shard_count: int) -> int:
+    def embedding_elements_per_rank(self, shard_count: int) -> int:
         """Elements of the embedding, or of the head, on one of these ranks."""
         return self.hidden * self.vocabulary // (self.tensor_parallel * shard_count)
 

@@ -74,7 +74,7 @@ def _model_element_faults(table: CheckpointTable) -> Iterator[ElementFault]:
 
 
 def _checkpoint_element_faults(
-    table: CheckpointTable, clients: list[int]
+    table: CheckpointTable, client_counts: list[int]
 ) -> Iterator[ElementFault]:
     yield from _model_element_faults(table)
     shape, layout = table.shape, table.effective_layout
@@ -85,16 +85,17 @@ def _checkpoint_element_faults(
             "which zero3 does not know"
         )
         yield ElementFault(("layout",), has, "Write layout = 'megatron' or 'dcp'.")
-    if layout is not CheckpointLayout.DCP and ranks % shape.ranks_per_copy:
+    if layout is not CheckpointLayout.DCP and ranks % shape.ranks_per_model_copy:
         has = (
-            f"ranks = {ranks}, but {shape.ranks_per_copy} ranks hold one copy of {table.model} "
+            f"ranks = {ranks}, but {shape.ranks_per_model_copy} ranks hold one copy of "
+            f"{table.model} "
             f"({shape.tensor_parallel} tensor x {shape.pipeline_parallel} pipeline parallel)"
         )
-        hint = f"Give a multiple of {shape.ranks_per_copy}, or write layout = 'dcp'."
+        hint = f"Give a multiple of {shape.ranks_per_model_copy}, or write layout = 'dcp'."
         yield ElementFault(("ranks",), has, hint)
     yield from _restore_element_faults(table, layout, ranks)
     for key, count in (("ranks", ranks), ("restore_ranks", table.restore_ranks or ranks)):
-        uneven = [hosts for hosts in clients if count % hosts]
+        uneven = [hosts for hosts in client_counts if count % hosts]
         if uneven and (key == "ranks" or table.restore_ranks):
             has = f"{key} = {count}, which {counted_noun(uneven[0], 'host')} cannot share evenly"
             hint = f"Give a multiple of {uneven[0]}, or another number of hosts."
@@ -103,7 +104,7 @@ def _checkpoint_element_faults(
         ("writes_in_flight", max(table.writes_in_flight)),
         ("reads_in_flight", max(table.reads_in_flight)),
     ):
-        threads = -(-ranks // clients[0]) * flying
+        threads = -(-ranks // client_counts[0]) * flying
         if threads > THREADS_MAX:
             has = f"{key} = {flying}, which takes {threads:,} threads on each host"
             yield ElementFault(
@@ -195,15 +196,15 @@ def target_space_and_sharing_faults(
 
 
 def _unshared_target_faults(
-    point: Point, places: Sequence[HostTarget], clients: Mapping[str, int]
+    point: Point, host_targets: Sequence[HostTarget], client_index_by_host: Mapping[str, int]
 ) -> Iterator[Fault]:
     """The first host that surely does not see what it is to restore."""
     job = CheckpointJob.require_type(point.job)
-    by_client = {clients[place.target.host]: place for place in places}
+    by_client = {client_index_by_host[place.target.host]: place for place in host_targets}
     pairs = (
         (place, by_client[maker])
         for client, place in by_client.items()
-        for maker in client_indexes_to_restore_from(job, len(clients), client)
+        for maker in client_indexes_to_restore_from(job, len(client_index_by_host), client)
         if maker in by_client
     )
     found = next((pair for pair in pairs if is_surely_other_directory(*pair)), None)
@@ -224,22 +225,28 @@ def _unshared_target_faults(
 
 
 def _space_fault(
-    point: Point, sharing: Sequence[HostTarget], clients: Mapping[str, int]
+    point: Point,
+    targets_on_file_system: Sequence[HostTarget],
+    client_index_by_host: Mapping[str, int],
 ) -> Fault | None:
     """Why the ranks of the hosts that share a file system cannot save there."""
     job = CheckpointJob.require_type(point.job)
-    each = job.ranks // len(clients)
+    each = job.ranks // len(client_index_by_host)
     ranks = [
         rank
-        for place in sharing
-        for client in [clients[place.target.host]]
+        for place in targets_on_file_system
+        for client in [client_index_by_host[place.target.host]]
         for rank in range(client * each, (client + 1) * each)
     ]
     needed = with_free_space_margin(sum(map(job.checkpoint.bytes_of_rank, ranks)))
-    first = sharing[0]
+    first = targets_on_file_system[0]
     if first.facts.free_bytes >= needed:
         return None
-    shared = f", shared by {len(sharing)} hosts," if len(sharing) > 1 else ""
+    shared = (
+        f", shared by {len(targets_on_file_system)} hosts,"
+        if len(targets_on_file_system) > 1
+        else ""
+    )
     message = (
         f"{quote_value(first.target.path)} on host {quote_value(first.target.host)}{shared} has "
         f"{format_bytes(first.facts.free_bytes)} free, {point.title_text} needs "

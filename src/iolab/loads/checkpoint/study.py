@@ -60,8 +60,8 @@ class CheckpointStudyKind(LoadStudyKind):
         self,
         study: Study,
         runs: Sequence[PlannedRun],
-        rate: float,
-        hosts: HostStudyKind,  # noqa: ARG002
+        host_write_bytes_per_s: float,
+        host_kind: HostStudyKind,  # noqa: ARG002
     ) -> LoadDemand:
         """What one host saves and restores at that rate; its files are removed by each run."""
         own_runs = self.runs_of_kind(runs)
@@ -71,7 +71,8 @@ class CheckpointStudyKind(LoadStudyKind):
             run.point.digest: _largest_client_space_bytes(study, run.point) for run in own_runs
         }
         seconds = sum(
-            _forecast_seconds(run.point, spaces[run.point.digest], rate) for run in own_runs
+            _forecast_seconds(run.point, spaces[run.point.digest], host_write_bytes_per_s)
+            for run in own_runs
         )
         message = f"{counted_noun(len(own_runs), 'checkpoint')} saved and restored"
         return LoadDemand(
@@ -88,7 +89,7 @@ class CheckpointStudyKind(LoadStudyKind):
             point, _largest_client_space_bytes(study, point), ASSUMED_WRITE_BYTES_PER_S
         )
 
-    def run_writes(self, study: Study, point: Point, hosts: HostStudyKind) -> RunWrites:  # noqa: ARG002
+    def run_writes(self, study: Study, point: Point, host_kind: HostStudyKind) -> RunWrites:  # noqa: ARG002
         """One checkpoint."""
         return RunWrites(bytes=CheckpointJob.require_type(point.job).checkpoint.total_bytes)
 
@@ -145,6 +146,6 @@ def _largest_client_space_bytes(study: Study, point: Point) -> int:
     )
 
 
-def _forecast_seconds(point: Point, space_bytes: int, rate: float) -> float:
+def _forecast_seconds(point: Point, space_bytes: int, host_write_bytes_per_s: float) -> float:
     phases = CheckpointJob.require_type(point.job).phases
-    return sum(space_bytes / rate + PHASE_OVERHEAD_S for _ in phases)
+    return sum(space_bytes / host_write_bytes_per_s + PHASE_OVERHEAD_S for _ in phases)

@@ -59,7 +59,7 @@ class CheckpointJob(AnyJob, Record, tag="checkpoint"):
     indicators: ClassVar[Mapping[str, str | None]] = MappingProxyType(
         {BY_SAVE_TIME: "save_ns", BY_RESTORE_TIME: "restore_ns"}
     )
-    keys: ClassVar[Mapping[str, str]] = MappingProxyType(
+    field_by_study_key: ClassVar[Mapping[str, str]] = MappingProxyType(
         {"write_size": "write_bytes", "read_size": "read_bytes", "verify": "verifies_contents"}
     )
 
@@ -133,7 +133,7 @@ class CheckpointJob(AnyJob, Record, tag="checkpoint"):
         """Of one of these."""
         return self.write_bytes if phase is PhaseName.SAVE else self.read_bytes
 
-    def rank_shift_for_clients(self, client_count: int) -> int:
+    def restore_rank_shift(self, client_count: int) -> int:
         """How many ranks on lies what a rank restores."""
         if self.rank_shift is None:
             return self.ranks // client_count if client_count > 1 else 0

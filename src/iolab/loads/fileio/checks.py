@@ -90,7 +90,7 @@ def check_coordinated_omission(view: RunView, host_index: int) -> CheckAnswer:
     host = view.hosts[host_index]
     job = Job.require_type(view.record.run.point.job_on_host(host.host))
     if view.service_times is not None:
-        return _reached_rate_answer(view, host_index, job)
+        return _target_rate_reached_answer(view, host_index, job)
     measured = host_concurrency(view.load, host_index, job.iodepth_per_client)
     seconds = float(view.load.seconds[host_index])
     if measured is None or seconds <= 0 or job.target_iops_per_job is None:
@@ -128,7 +128,7 @@ def check_coordinated_omission(view: RunView, host_index: int) -> CheckAnswer:
     return valid_answer(f"{text}: the latencies are those at that rate.", **evidence)
 
 
-def _reached_rate_answer(view: RunView, host_index: int, job: Job) -> CheckAnswer:
+def _target_rate_reached_answer(view: RunView, host_index: int, job: Job) -> CheckAnswer:
     """Of latencies from when I/Os were due: nothing waits unseen, but a rate may be too high.
 
     What is due then waits ever longer, and a latency says how long the run was.
@@ -252,10 +252,17 @@ def fio_depth_key(iodepth: int) -> str:
     return str(1 << (max(iodepth, 1).bit_length() - 1))
 
 
-def _granted_depth_answer(generator: GeneratorTotals, host: str, host_suffix: str) -> CheckAnswer:
+def _granted_depth_answer(
+    generator: GeneratorTotals, host_name: str, host_suffix: str
+) -> CheckAnswer:
     """Of an engine that submits whenever it has room: how much room the kernel granted it."""
     asked, used = generator.depth_asked, generator.depth_used
-    evidence: EvidenceValues = {"host": host, "iodepth": asked, "room": used, "share": used / asked}
+    evidence: EvidenceValues = {
+        "host": host_name,
+        "iodepth": asked,
+        "room": used,
+        "share": used / asked,
+    }
     text = f"The engine{host_suffix} had room for {used} of {asked} I/Os in flight"
     if used < DEPTH_SHARE_BAD * asked:
         return invalid_answer(f"{text}: the load is not what its label says.", **evidence)

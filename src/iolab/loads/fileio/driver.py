@@ -23,7 +23,7 @@ from iolab.hosts.remote_process import fetch_file, run_process
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.fileio.engine_facts import FILE_ENGINES
 from iolab.loads.fileio.engines.fio import FioEngine
-from iolab.loads.fileio.engines.native import NativeEngine, trace_part_name
+from iolab.loads.fileio.engines.native import NativeEngine, trace_chunk_file_name
 from iolab.loads.fileio.io_trace import IoTraceError, read_trace, trace_chunks
 from iolab.loads.fileio.workload import Job, job_for_generator_limit
 from iolab.record import Record
@@ -71,7 +71,7 @@ class IoDriver(ProcessDriver):
         self.preparations = (
             prove_extents_written,
             send_trace_to_hosts,
-            self._read_back_before_phases,
+            self._read_back_before_scenario,
             drop_caches,
             watch_for_background_io,
             record_file_identities,
@@ -94,7 +94,7 @@ class IoDriver(ProcessDriver):
         """See `ProcessDriver`; then the files are looked at once more."""
         await super().measure(session, run, host_runs, counters)
         if self.phase_runner is not None and isinstance(self._files, NativeEngine):
-            await self._read_back_after_phases(
+            await self._read_back_after_scenario(
                 self.phase_runner, session, run, host_runs, self._files
             )
         if session.study.telemetry.recorded_ios and isinstance(self._files, NativeEngine):
@@ -109,7 +109,7 @@ class IoDriver(ProcessDriver):
 
         await run_on_each_host(host_runs, compare_files_on_host)
 
-    async def _read_back_after_phases(
+    async def _read_back_after_scenario(
         self,
         phase_runner: PhaseRunner,
         session: SessionContext,
@@ -151,7 +151,7 @@ class IoDriver(ProcessDriver):
             self._last_readbacks.get(data_set, ()), phase_runner.readbacks
         )
 
-    async def _read_back_before_phases(
+    async def _read_back_before_scenario(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """What is damaged before any event is no write that the storage lost in one."""
@@ -177,7 +177,9 @@ class IoDriver(ProcessDriver):
             seed=run_seed(session.study, run.point, host_run.name, run.repeat),
             arrival_shift_share=arrival_offset_share(session.study, run.point, host_run.name),
         )
-        ledger = session.ledgers.ledger_for(host_run.workdir, data_set) if job.verify else None
+        ledger = (
+            session.ledgers.ledger_of_data_set(host_run.workdir, data_set) if job.verify else None
+        )
         command = command_verified_against_ledger(self._files, command, ledger)
         telemetry = session.study.telemetry
         if isinstance(self._files, NativeEngine):
@@ -222,7 +224,9 @@ class IoDriver(ProcessDriver):
             arrival_shift_share=place / len(neighbour.hosts),
         )
         ledger = (
-            session.ledgers.ledger_for(host_run.workdir, data_set) if point.job.verify else None
+            session.ledgers.ledger_of_data_set(host_run.workdir, data_set)
+            if point.job.verify
+            else None
         )
         return command_verified_against_ledger(engine, command, ledger)
 
@@ -265,7 +269,7 @@ async def read_back_verified_blocks(
         held = host_run.workdir.data_set_on_host(data_set)
         blocks = job.numjobs * (held.bytes_per_job // job.block_bytes)
         command = engine.readback_command(job, held, host_run.workdir.dir)
-        ledger = session.ledgers.ledger_for(host_run.workdir, data_set)
+        ledger = session.ledgers.ledger_of_data_set(host_run.workdir, data_set)
         command = command_verified_against_ledger(engine, command, ledger)
         reader = engine.readback_reader(job)
         halt = asyncio.Event()
@@ -320,13 +324,13 @@ async def fetch_io_recording(host_run: HostRunInProgress) -> None:
     try:
         content = await fetch_file(host_run.workdir.host, path, FILE_BYTES_MAX)
     except AgentRefusalError as refusal:
-        raise _no_recording_error(host_run.name, refusal.message) from None
+        raise _unavailable_recording_error(host_run.name, refusal.message) from None
     if content is None:
-        raise _no_recording_error(host_run.name, "it was not written")
+        raise _unavailable_recording_error(host_run.name, "it was not written")
     host_run.files[RECORDED_FILE] = CompressedBytes.compress(content)
 
 
-def _no_recording_error(host: str, reason: str) -> EngineError:
+def _unavailable_recording_error(host: str, reason: str) -> EngineError:
     return EngineError(
         f"The recorded I/Os of host {quote_value(host)} cannot be had: {reason}.",
         "See that the target has 64 MiB of room, or leave telemetry.recorded_ios out.",
@@ -353,7 +357,7 @@ async def send_trace_to_hosts(
                 "put",
                 part,
                 deadline_s=TRACE_PART_LIMIT_S,
-                path=f"{host_run.workdir.dir}/{trace_part_name(number)}",
+                path=f"{host_run.workdir.dir}/{trace_chunk_file_name(number)}",
                 mode=TRACE_PART_MODE,
             )
 
@@ -365,7 +369,7 @@ def _job_file_paths(
 ) -> list[str]:
     """The files that the job uses there."""
     numjobs = Job.require_type(run.point.job_on_host(host_run.name)).numjobs
-    return host_run.workdir.paths(session.plan.data_set(run.point.data_set), numjobs)
+    return host_run.workdir.data_set_paths(session.plan.data_set(run.point.data_set), numjobs)
 
 
 async def record_file_identities(

@@ -47,8 +47,8 @@ def fio_unusable_reason(tool: ToolFacts | None) -> str | None:
     return None
 
 
-def _fio_version_text(facts: HostFacts) -> str:
-    tool = facts.tool_facts(FIO_ENGINE)
+def _fio_version_or_state_text(host_facts: HostFacts) -> str:
+    tool = host_facts.tool_facts(FIO_ENGINE)
     if tool is None or tool.path is None:
         return "none"
     return (tool.version or "") if parse_fio_version(tool.version) else "unknown"
@@ -84,7 +84,7 @@ FILE_ENGINES: Final[Mapping[str, FileEngineFacts]] = MappingProxyType(
                 FIO_ENGINE,
                 FIO_ENGINE,
                 {FIO_ENGINE: (FIO_ENGINE, "--version")},
-                _fio_version_text,
+                _fio_version_or_state_text,
                 unequal_versions_hint="Install the same version on all; versions differ in what "
                 "they do and count.",
                 fault_of_facts=lambda facts: fio_unusable_reason(facts.tool_facts(FIO_ENGINE)),

@@ -75,7 +75,7 @@ def add_file_io_faults(document: StudyDocument, tables: StudyTables) -> None:
     """Add every fault of workloads of I/O that no single key shows."""
     for item in tables.items_by_section["workload"]:
         add_option_faults(
-            document, item, "fio", FileTable, FIO_OPTIONS, advice_for_name=_option_advice
+            document, item, "fio", FileTable, FIO_OPTIONS, advice_for_name=_unknown_option_advice
         )
     for item, workload in tables.items_of_table("workload", FileTable):
         add_element_faults(document, item, _workload_element_faults(workload, tables))
@@ -185,11 +185,11 @@ def _file_layout_element_faults(workload: FileTable) -> Iterator[ElementFault]:
         yield ElementFault(("files",), f"{files} files on each host", hint)
 
 
-def _option_advice(option: str) -> str | None:
+def _unknown_option_advice(option_name: str) -> str | None:
     """What to do about an option that is none, None where the nearest that is one is named."""
-    if option not in ADVICE and nearest_word(option, FIO_OPTIONS) is None:
+    if option_name not in ADVICE and nearest_word(option_name, FIO_OPTIONS) is None:
         return "docs/reference/study/file-io.md lists the options."
-    return ADVICE.get(option)
+    return ADVICE.get(option_name)
 
 
 def _valid_fio_options(workload: FileTable) -> dict[str, str]:
@@ -285,7 +285,9 @@ def _native_engine_element_faults(
             yield ElementFault(("fio", name), message, "Leave it out, or write engine = 'fio'.")
     yield from _conflicting_option_element_faults(workload)
     if workload.verify:
-        yield from _verify_element_faults(workload, filled=tables.precondition.fill > 0)
+        yield from _verify_element_faults(
+            workload, is_target_filled_first=tables.precondition.fill > 0
+        )
         yield from _verify_ledger_element_faults(tables, workload)
 
 
@@ -381,7 +383,9 @@ def _polling_element_faults(
             yield ElementFault(("fio", "hipri"), "fio options hipri and fsync", hint)
 
 
-def _verify_element_faults(workload: FileTable, *, filled: bool) -> Iterator[ElementFault]:
+def _verify_element_faults(
+    workload: FileTable, *, is_target_filled_first: bool
+) -> Iterator[ElementFault]:
     """What cannot be verified: blocks without a stamp of their own, or with several."""
     options = _natively_supported_options(workload)
     hint = "Leave one of them out."
@@ -399,7 +403,7 @@ def _verify_element_faults(workload: FileTable, *, filled: bool) -> Iterator[Ele
         )
     if "bssplit" in options:
         yield ElementFault(("verify",), "verify and fio option bssplit, whose blocks overlap", hint)
-    most = FILLED_BYTES if filled else LAID_OUT_BYTES
+    most = FILLED_BYTES if is_target_filled_first else LAID_OUT_BYTES
     for size in map(parse_size, workload.bs):
         if size > most or size & (size - 1):
             message = f"verify and bs = {format_bytes(size)}, which would hold parts of two writes"

@@ -30,7 +30,9 @@ class FileReport(SingleFigureReport):
         """Each with the block size, jobs and depth that its title and its place leave out."""
         jobs = {workload.id: workload.job for workload in measurements.study.workloads}
         return tuple(
-            replace(figure, load_text=_block_jobs_and_depth_text(jobs[figure.workload], figure))
+            replace(
+                figure, load_text=_block_size_jobs_and_depth_text(jobs[figure.workload], figure)
+            )
             for figure in super().best_figures(measurements)
         )
 
@@ -72,7 +74,7 @@ class FileReport(SingleFigureReport):
         """The jobs."""
         return (workloads_table(study),)
 
-    def concurrency_rows(self, study: Study) -> tuple[tuple[str, str], ...]:
+    def job_count_and_depth_rows(self, study: Study) -> tuple[tuple[str, str], ...]:
         """How many jobs make the load, and how far they fill a queue."""
         own = [workload for workload in study.workloads if isinstance(workload.job, Job)]
         return tuple(
@@ -98,7 +100,7 @@ def _number_range_text(workloads: Sequence[Workload], key: str) -> str:
     return f"{least}" if least == most else f"{least} to {most}"
 
 
-def _block_jobs_and_depth_text(job: AnyJob, figure: BestFigure) -> str:
+def _block_size_jobs_and_depth_text(job: AnyJob, figure: BestFigure) -> str:
     """`4 KiB · 4 jobs · iodepth 8`, without what the title or the place of the axes says."""
     if not isinstance(job, Job):
         return ""
@@ -148,7 +150,7 @@ def _workload_row(workload: Workload) -> tuple[Cell, ...]:
         swept.get("bs", format_bytes(job.block_bytes)),
         swept.get("iodepth", str(job.iodepth)),
         swept.get("numjobs", str(job.numjobs)),
-        _file_size_text(job, swept.get("filesize")),
+        _file_count_and_size_text(job, swept.get("filesize")),
         "yes" if job.direct else "no, buffered",
         f"{job.engine}, {job.ioengine}",
         job.contents.value,
@@ -160,8 +162,8 @@ def _rate_text(bytes_per_s: int) -> str:
     return f"{format_bytes(bytes_per_s)}/s"
 
 
-def _file_size_text(job: Job, swept: str | None) -> str:
-    size = swept or format_bytes(job.file_bytes)
+def _file_count_and_size_text(job: Job, swept_sizes_text: str | None) -> str:
+    size = swept_sizes_text or format_bytes(job.file_bytes)
     if job.shared_file:
         return f"{size} of one for all jobs"
     return size if job.files_per_job == 1 else f"{job.files_per_job} of {size}"

@@ -210,7 +210,7 @@ def block_size_shares(job: Job, direction: Direction) -> tuple[tuple[int, float]
     reads, _, others = split.partition(",")
     used = [
         (size, share)
-        for size, share in bssplit_shares(_value_for_direction(reads, others, direction))
+        for size, share in bssplit_shares(_option_value_for_direction(reads, others, direction))
         if share
     ]
     sizes = {size: 0.0 for size, _ in used}
@@ -221,8 +221,14 @@ def block_size_shares(job: Job, direction: Direction) -> tuple[tuple[int, float]
     return tuple(sizes.items())
 
 
-def _value_for_direction(reads: str, other_directions: str, direction: Direction) -> str:
-    return reads if direction is Direction.READ or not other_directions else other_directions
+def _option_value_for_direction(
+    reads_value: str, writes_and_trims_value: str, direction: Direction
+) -> str:
+    return (
+        reads_value
+        if direction is Direction.READ or not writes_and_trims_value
+        else writes_and_trims_value
+    )
 
 
 @check("block-size", "Block size")
@@ -259,15 +265,15 @@ def _claimed_bytes_per_io_answer(
     direction: Direction,
     io_count: int,
     moved_bytes: int,
-    short: int,
-    name: str,
+    short_io_count: int,
+    host_names: str,
     host_suffix: str,
 ) -> CheckAnswer:
     sizes = block_size_shares(job, direction)
     low, high = _mean_io_size_bounds(job, sizes, io_count)
-    slack = short * max(size for size, _ in sizes)
+    slack = short_io_count * max(size for size, _ in sizes)
     evidence: EvidenceValues = {
-        "host": name,
+        "host": host_names,
         "direction": direction.key,
         "claimed_run_ios": io_count,
         "claimed_bytes": moved_bytes,
@@ -333,11 +339,13 @@ def _device_io_count_answers(view: RunView) -> Iterator[CheckAnswer]:
 def _device_io_count_answers_of_group(
     view: RunView,
     byte_counts: DeviceByteCounts,
-    members: list[int],
+    host_indexes: list[int],
     direction: Direction,
     claimed_io_count: int,
 ) -> Iterator[CheckAnswer]:
-    done, merged = _largest_io_and_merge_counts(view, members, byte_counts.device_names, direction)
+    done, merged = _largest_io_and_merge_counts(
+        view, host_indexes, byte_counts.device_names, direction
+    )
     if not done:
         return  # The bytes say so already.
     of_bytes = (byte_counts.claimed_bytes(direction), byte_counts.moved_bytes(direction))
@@ -358,7 +366,7 @@ def _device_io_count_answers_of_group(
         arrived = min(of_bytes[1] / max(of_bytes[0], 1), 1.0) * claimed_io_count
         if done + merged < FEWER_GOOD * arrived:
             placed = any(
-                does_file_system_relocate_writes(view, view.hosts[index]) for index in members
+                does_file_system_relocate_writes(view, view.hosts[index]) for index in host_indexes
             )
             if placed:
                 yield indicative_answer(
@@ -370,7 +378,7 @@ def _device_io_count_answers_of_group(
                 )
                 yield verdict(f"{message}: the engine counts I/Os that were none.", **evidence)
     yield from _excess_io_answers(
-        view, byte_counts, members, direction, message, evidence, done + (merged or 0)
+        view, byte_counts, host_indexes, direction, message, evidence, done + (merged or 0)
     )
     yield valid_answer(f"{message}.", **evidence)
 
@@ -378,14 +386,17 @@ def _device_io_count_answers_of_group(
 def _excess_io_answers(
     view: RunView,
     byte_counts: DeviceByteCounts,
-    members: list[int],
+    host_indexes: list[int],
     direction: Direction,
     message: str,
     evidence: EvidenceValues,
     done_io_count: int,
 ) -> Iterator[CheckAnswer]:
     """More I/Os than the claimed blocks need, where the device takes such blocks whole."""
-    claimed, jobs = int(evidence["claimed_run_ios"] or 0), _jobs_on_device(view, byte_counts)
+    claimed, jobs = (
+        int(evidence["claimed_run_ios"] or 0),
+        _run_and_neighbour_jobs_on_device(view, byte_counts),
+    )
     moved, reported = (
         byte_counts.moved_bytes(direction) - byte_counts.probe_bytes(direction),
         byte_counts.claimed_bytes(direction),
@@ -401,7 +412,9 @@ def _excess_io_answers(
     foreign = max(EXCESS_SHARE * reported, BACKGROUND_BYTES_PER_S * byte_counts.seconds)
     if any(map(has_flushing_options, jobs)) or limit is None or moved - reported > foreign:
         return
-    totals = [host.totals for host in host_runs_on_device(view, members, byte_counts.neighbours)]
+    totals = [
+        host.totals for host in host_runs_on_device(view, host_indexes, byte_counts.neighbours)
+    ]
     probes = sum(t.generator.probe_reads for t in totals if t and t.generator)
     if largest > min(limit, SURELY_WHOLE_BYTES):
         return
@@ -419,7 +432,7 @@ def _excess_io_answers(
         )
 
 
-def _jobs_on_device(view: RunView, byte_counts: DeviceByteCounts) -> list[Job]:
+def _run_and_neighbour_jobs_on_device(view: RunView, byte_counts: DeviceByteCounts) -> list[Job]:
     """The jobs of the run and of its neighbours on a device."""
     neighbours = [view.record.neighbours[place] for place in byte_counts.neighbours]
     return [
@@ -547,7 +560,7 @@ def check_access_pattern(view: RunView, host_index: int) -> Iterator[CheckAnswer
 
 
 def _sequential_answer(
-    job: Job, traces: Mapping[Direction, DirectionTrace], host: str, host_suffix: str
+    job: Job, traces: Mapping[Direction, DirectionTrace], host_name: str, host_suffix: str
 ) -> CheckAnswer:
     """A sequential job: each stream's I/Os follow each other, but for its first of a window."""
     bios = sum(trace.bios for trace in traces.values())
@@ -558,7 +571,7 @@ def _sequential_answer(
     revisited = job.block_bytes / max(job.file_bytes, 1)
     expected = 1 - starts / bios - revisited
     evidence: EvidenceValues = {
-        "host": host,
+        "host": host_name,
         "bios": bios,
         "sequential_share": share,
         "streams": streams,
@@ -594,19 +607,19 @@ def _sequential_answer(
 
 
 def _random_access_answers(
-    job: Job, direction: Direction, trace: DirectionTrace, host: str, host_suffix: str
+    job: Job, direction: Direction, trace: DirectionTrace, host_name: str, host_suffix: str
 ) -> Iterator[CheckAnswer]:
     options = dict(job.options)
     kind, _, values = options.get("random_distribution", "random").partition(":")
     share = options.get("percentage_random", str(WHOLE_PERCENT))
     if share != str(WHOLE_PERCENT):
         yield not_applicable_answer(
-            f"Only {share} % of the I/Os go to random places, as asked.", host=host
+            f"Only {share} % of the I/Os go to random places, as asked.", host=host_name
         )
         return
     if kind not in ("random", "zoned"):
         yield not_applicable_answer(
-            f"Places of {kind} draws are as unequal as they were asked to be.", host=host
+            f"Places of {kind} draws are as unequal as they were asked to be.", host=host_name
         )
         return
     sizes = block_size_shares(job, direction)
@@ -616,16 +629,16 @@ def _random_access_answers(
     order = options.get("file_service_type", "")
     if job.files_per_job > 1 and (order.startswith("sequential") or ":" in order):
         yield not_applicable_answer(
-            "Files are served one after the other, as was asked.", host=host
+            "Files are served one after the other, as was asked.", host=host_name
         )
     else:
-        yield _coverage_answer(direction, trace, grain, blocks, zones, (host, host_suffix))
-    yield _not_sequential_answer(direction, trace, sizes, blocks, zones, (host, host_suffix))
+        yield _coverage_answer(direction, trace, grain, blocks, zones, (host_name, host_suffix))
+    yield _not_sequential_answer(direction, trace, sizes, blocks, zones, (host_name, host_suffix))
 
 
-def _zone_io_and_size_shares(values: str) -> tuple[tuple[float, float], ...]:
+def _zone_io_and_size_shares(zones_text: str) -> tuple[tuple[float, float], ...]:
     """Shares of I/O and of the data of each of fio's zones."""
-    pairs = (zone.split("/") for zone in values.split(":"))
+    pairs = (zone.split("/") for zone in zones_text.split(":"))
     return tuple((int(ios) / WHOLE_PERCENT, int(size) / WHOLE_PERCENT) for ios, size in pairs)
 
 
@@ -634,13 +647,13 @@ def _not_sequential_answer(
     trace: DirectionTrace,
     sizes: tuple[tuple[int, float], ...],
     block_count: int,
-    zones: tuple[tuple[float, float], ...],
+    zone_shares: tuple[tuple[float, float], ...],
     host_and_suffix: tuple[str, str],
 ) -> CheckAnswer:
     """By chance an I/O begins where another has ended; parts of one I/O always do."""
     host, where = host_and_suffix
     share = trace.sequential / trace.bios
-    likelier = max((ios / size for ios, size in zones if size), default=1.0)
+    likelier = max((ios / size for ios, size in zone_shares if size), default=1.0)
     chance = min(trace.ends / trace.bios / max(block_count, 1) * likelier * MAPPED_CHANCE, 1.0)
     mean = sum(size * part for size, part in sizes)
     sized = sum(bios for size, bios in trace.sizes if size)
@@ -675,22 +688,22 @@ def _not_sequential_answer(
 def _coverage_answer(
     direction: Direction,
     trace: DirectionTrace,
-    grain: int,
+    grain_bytes: int,
     block_count: int,
-    zones: tuple[tuple[float, float], ...],
+    zone_shares: tuple[tuple[float, float], ...],
     host_and_suffix: tuple[str, str],
 ) -> CheckAnswer:
     """So many draws meet so many places; a map of visited blocks and split I/Os only more."""
     host, where = host_and_suffix
     drawn, distinct = len(trace.sectors), len(set(trace.sectors))
-    mean, deviation = _distinct_blocks_mean_and_deviation(drawn, block_count, zones)
+    mean, deviation = _distinct_blocks_mean_and_deviation(drawn, block_count, zone_shares)
     evidence: EvidenceValues = {
         "host": host,
         "direction": direction.key,
         "places": drawn,
         "distinct_places": distinct,
         "expected_places": mean,
-        "data_bytes": block_count * grain,
+        "data_bytes": block_count * grain_bytes,
     }
     message = (
         f"{format_count(drawn)} sampled {direction_ios_noun(direction)}{where} began at "
@@ -698,24 +711,24 @@ def _coverage_answer(
         "places"
     )
     if distinct < mean - SIGMAS * max(deviation, 1.0):
-        covered = _block_count_for_distinct(drawn, distinct, block_count, zones)
-        evidence = {**evidence, "covered_bytes": covered * grain}
+        covered = _estimated_drawn_block_count(drawn, distinct, block_count, zone_shares)
+        evidence = {**evidence, "covered_bytes": covered * grain_bytes}
         if covered < COVERED_GOOD * block_count:
             verdict = invalid_answer if covered < COVERED_BAD * block_count else indicative_answer
             return verdict(
-                f"{message}, as of {format_bytes(covered * grain)}, where the data set has "
-                f"{format_bytes(block_count * grain)}: the load did not go over all of it.",
+                f"{message}, as of {format_bytes(covered * grain_bytes)}, where the data set has "
+                f"{format_bytes(block_count * grain_bytes)}: the load did not go over all of it.",
                 **evidence,
             )
     return valid_answer(f"{message}, as many as of the whole data set.", **evidence)
 
 
 def _distinct_blocks_mean_and_deviation(
-    draw_count: int, blocks: float, zones: tuple[tuple[float, float], ...]
+    draw_count: int, blocks: float, zone_shares: tuple[tuple[float, float], ...]
 ) -> tuple[float, float]:
     """How many places so many draws meet, and by how much that varies (occupancy problem)."""
     mean = variance = 0.0
-    for ios, size in zones:
+    for ios, size in zone_shares:
         cells, load = blocks * size, draw_count * ios
         if cells < 1:
             continue
@@ -725,8 +738,11 @@ def _distinct_blocks_mean_and_deviation(
     return mean, math.sqrt(max(variance, 0.0))
 
 
-def _block_count_for_distinct(
-    draw_count: int, distinct: int, block_count: int, zones: tuple[tuple[float, float], ...]
+def _estimated_drawn_block_count(
+    draw_count: int,
+    distinct_count: int,
+    block_count: int,
+    zone_shares: tuple[tuple[float, float], ...],
 ) -> int:
     """Of how many blocks so many draws would meet so many places, at most all."""
     low, high = 1.0, float(block_count)
@@ -734,7 +750,8 @@ def _block_count_for_distinct(
         middle = (low + high) / 2
         low, high = (
             (middle, high)
-            if _distinct_blocks_mean_and_deviation(draw_count, middle, zones)[0] < distinct
+            if _distinct_blocks_mean_and_deviation(draw_count, middle, zone_shares)[0]
+            < distinct_count
             else (low, middle)
         )
     return round(high)

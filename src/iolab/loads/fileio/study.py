@@ -60,8 +60,8 @@ class FileIoStudyKind(LoadStudyKind):
         self,
         study: Study,
         runs: Sequence[PlannedRun],
-        rate: float,  # noqa: ARG002 - it lasts as long at any
-        hosts: HostStudyKind,  # noqa: ARG002
+        host_write_bytes_per_s: float,  # noqa: ARG002 - it lasts as long at any
+        host_kind: HostStudyKind,  # noqa: ARG002
     ) -> LoadDemand:
         """The load as the method has it, and the limits of its engines."""
         points = [run.point for run in runs if isinstance(run.point.job, Job)]
@@ -92,35 +92,35 @@ class FileIoStudyKind(LoadStudyKind):
             avoidable_s=(max_duration_s - least_s) * len(points),
         )
 
-    def run_writes(self, study: Study, point: Point, hosts: HostStudyKind) -> RunWrites:
+    def run_writes(self, study: Study, point: Point, host_kind: HostStudyKind) -> RunWrites:
         """What a run writes: at its rate limit, or as fast as targets take it."""
         makers = load_host_names_of_point(study, point)
-        return self._writes_of_hosts(study, point, makers, study.load_seconds_range, hosts)
+        return self._writes_of_hosts(study, point, makers, study.load_seconds_range, host_kind)
 
     def neighbour_writes(
-        self, study: Study, neighbour: NeighbourPlan, hosts: HostStudyKind
+        self, study: Study, neighbour: NeighbourPlan, host_kind: HostStudyKind
     ) -> RunWrites:
         """What a neighbour writes in the phases through which its load goes on."""
         if study.scenario is None:
             return RunWrites()
         seconds = study.scenario.neighbour_load_seconds_range(neighbour.event)
-        return self._writes_of_hosts(study, neighbour.point, neighbour.hosts, seconds, hosts)
+        return self._writes_of_hosts(study, neighbour.point, neighbour.hosts, seconds, host_kind)
 
     def _writes_of_hosts(
         self,
         study: Study,
         point: Point,
-        load_hosts: Sequence[str],
-        seconds: tuple[float, float],
-        hosts: HostStudyKind,
+        load_host_names: Sequence[str],
+        seconds_range: tuple[float, float],
+        host_kind: HostStudyKind,
     ) -> RunWrites:
         job = Job.require_type(point.job)
         if not job.access.has_writes:
             return RunWrites()
         share = 1 - job.read_percent / 100 if job.read_percent is not None else 1.0
-        disk_iops = hosts.iops_limit_per_host(study)
+        disk_iops = host_kind.iops_limit_per_host(study)
         limited, unlimited = 0.0, []
-        for host in load_hosts:
+        for host in load_host_names:
             jobs = Job.require_type(point.job_on_host(host)).numjobs
             limits = [job.target_iops_per_job * jobs] if job.target_iops_per_job is not None else []
             limits += [disk_iops * share] if disk_iops is not None else []
@@ -133,7 +133,7 @@ class FileIoStudyKind(LoadStudyKind):
         return RunWrites(
             limited_bytes_per_s=limited,
             hosts_at_target_speed=len(nodes) * share,
-            seconds_range=seconds,
+            seconds_range=seconds_range,
         )
 
     def engine_faults(self, plan: Plan, target: Target, facts: HostFacts) -> list[Fault]:
@@ -154,7 +154,7 @@ class FileIoStudyKind(LoadStudyKind):
 
     def plan_notes(self, study: Study, plan: Plan, facts: KnownFacts) -> Iterator[str]:  # noqa: ARG002
         """What the study leaves out."""
-        yield from generator_limit_off_notes(study, plan.points)
+        yield from generator_limit_disabled_notes(study, plan.points)
         engines = {point.job.engine for point in plan.points if isinstance(point.job, Job)}
         if study.telemetry.slow_ios and FIO_ENGINE in engines:
             yield "telemetry.slow_ios: fio tells no I/Os one by one; only the native engine does"
@@ -247,7 +247,7 @@ def generator_limit_time_items(
     )
 
 
-def generator_limit_off_notes(study: Study, points: Iterable[Point]) -> Iterator[str]:
+def generator_limit_disabled_notes(study: Study, points: Iterable[Point]) -> Iterator[str]:
     """What is told of looks that the study leaves out: how far results can go without them."""
     looked = (p.job for p in points if isinstance(p.job, Job))
     if not study.method.generator_limit and any(not job.access.has_trims for job in looked):

@@ -134,7 +134,7 @@ class FileTable(SearchTable):
 
     @model_validator(mode="before")
     @classmethod
-    def _fill_in_from_trace(cls, data: object) -> object:
+    def _fill_in_defaults_from_trace(cls, data: object) -> object:
         """What a trace decides, where the table names one: access, block, a depth."""
         if not isinstance(data, dict) or not isinstance(data.get("trace"), str):
             return data

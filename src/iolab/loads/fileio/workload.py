@@ -166,7 +166,7 @@ class Job(AnyJob, Record, tag="io"):
     can_end_by_rule: ClassVar[bool] = True
     load_axes: ClassVar[tuple[str, ...]] = ("iodepth", "numjobs", VMS_PER_NODE_AXIS)
     engine_settings: ClassVar[tuple[str, ...]] = ("engine", "ioengine")
-    keys: ClassVar[Mapping[str, str]] = MappingProxyType(
+    field_by_study_key: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "rw": "access",
             "bs": "block_bytes",

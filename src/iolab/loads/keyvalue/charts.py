@@ -28,17 +28,17 @@ from iolab.loads.keyvalue.tables import (
     WORDS,
     PointGroup,
     group_headlines,
+    headline_latency_operation,
     intended_latency_table,
     known_latency_names_and_texts,
-    main_operation,
     metric_value,
     operations_by_point_table,
     operations_with_latency,
     operations_with_rate,
     percentile_bounds_table,
-    percentile_for_chart,
+    percentile_key_for_chart,
     plural_operation_text,
-    published_percentile,
+    published_percentile_key,
 )
 from iolab.loads.keyvalue.workload import READ_RANDOM, DbBenchJob, KeyOperation
 from iolab.record import Record
@@ -111,9 +111,9 @@ def compare_configurations_in_groups(
     points: list[PointSummary] = [point for group in groups for point in group.points]
     if len({point.key.configuration for point in points}) < 2:
         return ()
-    main = main_operation([point.metrics for point in points])
+    main = headline_latency_operation([point.metrics for point in points])
     names = dict.fromkeys(
-        ("mean", "p99", *(published_percentile(group.workload.job) for group in groups))
+        ("mean", "p99", *(published_percentile_key(group.workload.job) for group in groups))
     )
     return compare_configurations(
         study, points, (WHOLE_OPERATIONS_RATE_KEY, *(main.latency_key(name) for name in names))
@@ -179,7 +179,7 @@ def gains_table(
     return Table(f"Gain over {name}, cell by cell", heads, rows)
 
 
-def skipped_comparisons_note(gains: Sequence[ConfigurationGains]) -> str:
+def skipped_comparisons_sentence(gains: Sequence[ConfigurationGains]) -> str:
     """How many comparisons could not be made, and why the first one could not."""
     skipped = [skip for pair in gains for skip in pair.skipped]
     if not skipped:
@@ -249,14 +249,14 @@ def largest_gains(
 
 
 def _largest_gain_row(
-    largest: GroupLargestGain, styles: SeriesStyles, *, has_candidate_column: bool
+    group_largest_gain: GroupLargestGain, styles: SeriesStyles, *, has_candidate_column: bool
 ) -> tuple[Cell, ...]:
     start = row_of_cells(
-        largest.group.title,
-        *((styles[largest.candidate].title,) if has_candidate_column else ()),
-        largest.metric_text,
+        group_largest_gain.group.title,
+        *((styles[group_largest_gain.candidate].title,) if has_candidate_column else ()),
+        group_largest_gain.metric_text,
     )
-    best = largest.best
+    best = group_largest_gain.best
     if best is None:
         rest = row_of_cells(*([DASH] * 5))
         return (*start, Cell("no gain in any cell"), *rest, Cell(DASH))
@@ -268,14 +268,14 @@ def _largest_gain_row(
             percent_interval_text(best.low, best.high),
             f"{gain.improvement_factor:.2f}",
         ),
-        Cell(difference_text(gain)),
-        Cell(f"{largest.cell_title} (of {counted_noun(best.cell_count, 'cell')})"),
+        Cell(signed_difference_text(gain)),
+        Cell(f"{group_largest_gain.cell_title} (of {counted_noun(best.cell_count, 'cell')})"),
         Cell(gain.comparison.verdict.value),
         verdict_cell(gain.level),
     )
 
 
-def difference_text(gain: ComparedMetric) -> str:
+def signed_difference_text(gain: ComparedMetric) -> str:
     """The candidate's value less the baseline's, with its sign."""
     sign = "+" if gain.difference >= 0 else "−"
     return f"{sign}{metric_value_text(replace(gain.candidate, value=abs(gain.difference)))}"
@@ -319,19 +319,19 @@ def gains_document(gains: Sequence[ConfigurationGains]) -> list[dict[str, Any]]:
     ]
 
 
-def _compared_metric_document(cell: ComparedMetric) -> dict[str, Any]:
-    low, high = cell.gain_share_interval or (None, None)
+def _compared_metric_document(compared_metric: ComparedMetric) -> dict[str, Any]:
+    low, high = compared_metric.gain_share_interval or (None, None)
     return {
-        "workload": cell.workload,
-        "axis": dict(cell.axis),
-        "metric": cell.metric,
-        "baseline": document_of_flat_record(cell.baseline),
-        "candidate": document_of_flat_record(cell.candidate),
-        "gain": cell.gain_share,
+        "workload": compared_metric.workload,
+        "axis": dict(compared_metric.axis),
+        "metric": compared_metric.metric,
+        "baseline": document_of_flat_record(compared_metric.baseline),
+        "candidate": document_of_flat_record(compared_metric.candidate),
+        "gain": compared_metric.gain_share,
         "low": low,
         "high": high,
-        "message": cell.comparison.verdict.value,
-        "level": cell.level.value,
+        "message": compared_metric.comparison.verdict.value,
+        "level": compared_metric.level.value,
     }
 
 
@@ -379,8 +379,8 @@ def _latency_names_and_texts(
     best: PointFigures, point_group: PointGroup
 ) -> Iterator[tuple[str, str]]:
     """Mean and tail of the operations that are counted, beside each other where there are more."""
-    main = main_operation([best.metrics])
-    tail = percentile_for_chart(point_group.workload.job, [best.metrics], main)
+    main = headline_latency_operation([best.metrics])
+    tail = percentile_key_for_chart(point_group.workload.job, [best.metrics], main)
     mixed = [
         operation
         for operation in operations_with_rate([best.metrics])
@@ -435,7 +435,7 @@ def key_value_charts(
         ]
     tables = (
         *_gain_tables(point_group, styles, own),
-        *_detail_tables(point_group, study, host_runs, styles),
+        *_detail_tables_with_notes(point_group, study, host_runs, styles),
     )
     return ChartGroup(
         point_group.title, figures, detail_tables_with_notes=tables, appendix_figures=tuple(further)
@@ -447,7 +447,7 @@ def _gain_tables(
 ) -> Iterator[tuple[Table, str]]:
     table = gains_table(gains, point_group, styles)
     if table is not None:
-        yield table, f"{GAIN_NOTE}{skipped_comparisons_note(gains)}"
+        yield table, f"{GAIN_NOTE}{skipped_comparisons_sentence(gains)}"
 
 
 def configuration_chart_lines(point_group: PointGroup, styles: SeriesStyles) -> list[ChartLine]:
@@ -485,18 +485,21 @@ def _rate_and_latency_charts(
     """Rate and latency over the load."""
     axis = point_group.axis_name
     metrics = [point.metrics for point in point_group.points]
-    rate, main = rate_quantity(point_group.workload.rate_metric), main_operation(metrics)
+    rate, main = (
+        rate_quantity(point_group.workload.rate_metric),
+        headline_latency_operation(metrics),
+    )
     if main not in operations_with_latency(metrics):
         yield quantity_chart(point_group.title, axis, lines, rate)
         return
-    tail = percentile_for_chart(point_group.workload.job, metrics, main)
+    tail = percentile_key_for_chart(point_group.workload.job, metrics, main)
     figure = rate_and_latency_chart(
         point_group.title,
         axis,
         lines,
         rate,
-        _latency_quantity(main, "mean"),
-        _latency_quantity(main, tail),
+        _latency_chart_quantity(main, "mean"),
+        _latency_chart_quantity(main, tail),
     )
     yield replace(
         figure, finding=figure.finding + largest_rate_gain_sentence(gains, point_group, styles)
@@ -507,7 +510,7 @@ def _appendix_charts(point_group: PointGroup, lines: Sequence[ChartLine]) -> Ite
     """Latency against the rate, and other operations."""
     axis = point_group.axis_name
     metrics = [point.metrics for point in point_group.points]
-    main = main_operation(metrics)
+    main = headline_latency_operation(metrics)
     operations = [
         operation for operation in operations_with_latency(metrics) if not operation.is_intended
     ]
@@ -515,8 +518,11 @@ def _appendix_charts(point_group: PointGroup, lines: Sequence[ChartLine]) -> Ite
         yield from _tradeoff_charts(point_group, lines, main)
     for operation in operations:
         if operation is not main:
-            tail = percentile_for_chart(point_group.workload.job, metrics, operation)
-            pair = (_latency_quantity(operation, "mean"), _latency_quantity(operation, tail))
+            tail = percentile_key_for_chart(point_group.workload.job, metrics, operation)
+            pair = (
+                _latency_chart_quantity(operation, "mean"),
+                _latency_chart_quantity(operation, tail),
+            )
             yield latency_chart(point_group.title, axis, lines, *pair)
     due = main.intended_variant
     if due is not None and due in operations_with_latency(metrics):
@@ -524,15 +530,18 @@ def _appendix_charts(point_group: PointGroup, lines: Sequence[ChartLine]) -> Ite
 
 
 def _tradeoff_charts(
-    point_group: PointGroup, lines: Sequence[ChartLine], main: KeyOperation
+    point_group: PointGroup, lines: Sequence[ChartLine], main_latency_operation: KeyOperation
 ) -> Iterator[Figure]:
     """Latency against performance: both latencies in one chart, or of several lines one each."""
     metrics = [point.metrics for point in point_group.points]
-    tail = percentile_for_chart(point_group.workload.job, metrics, main)
-    pair = (_latency_quantity(main, "mean"), _latency_quantity(main, tail, alone=len(lines) > 1))
+    tail = percentile_key_for_chart(point_group.workload.job, metrics, main_latency_operation)
+    pair = (
+        _latency_chart_quantity(main_latency_operation, "mean"),
+        _latency_chart_quantity(main_latency_operation, tail, is_only_quantity=len(lines) > 1),
+    )
     rate, note = (
         rate_quantity(point_group.workload.rate_metric),
-        _missing_percentile_note(point_group, main, tail),
+        _missing_percentile_note(point_group, main_latency_operation, tail),
     )
     for part in (pair,) if len(lines) == 1 else tuple((quantity,) for quantity in pair):
         yield latency_tradeoff_chart(
@@ -545,43 +554,55 @@ def _tradeoff_charts(
         )
 
 
-def _missing_percentile_note(point_group: PointGroup, main: KeyOperation, tail: str) -> str:
+def _missing_percentile_note(
+    point_group: PointGroup, main_latency_operation: KeyOperation, tail_percentile: str
+) -> str:
     """Why the percentile that the field publishes is not drawn; empty where it is."""
-    wanted = published_percentile(point_group.workload.job)
-    if wanted == tail:
+    wanted = published_percentile_key(point_group.workload.job)
+    if wanted == tail_percentile:
         return ""
-    key, total = main.latency_key(wanted), len(point_group.points)
+    key, total = main_latency_operation.latency_key(wanted), len(point_group.points)
     measured = sum(metric_value(point.metrics, key) is not None for point in point_group.points)
     needed = ios_needed_for_percentile(dict(KEY_PERCENTILES)[wanted])
     return (
         f"{WORDS[wanted]} is known of {measured} of {counted_noun(total, 'point')}: "
-        f"it takes {needed:,} {plural_operation_text(main).lower()}."
+        f"it takes {needed:,} {plural_operation_text(main_latency_operation).lower()}."
     )
 
 
 def _intended_latency_chart(
-    point_group: PointGroup, lines: Sequence[ChartLine], main: KeyOperation, due: KeyOperation
+    point_group: PointGroup,
+    lines: Sequence[ChartLine],
+    service_operation: KeyOperation,
+    intended_operation: KeyOperation,
 ) -> Figure:
     """The published percentile of service, and that since an operation was due."""
-    tail = percentile_for_chart(
-        point_group.workload.job, [point.metrics for point in point_group.points], due
+    tail = percentile_key_for_chart(
+        point_group.workload.job,
+        [point.metrics for point in point_group.points],
+        intended_operation,
     )
-    word = f"{main.display_name} {WORDS[tail]}"
-    service = ChartQuantity(main.latency_key(tail), f"{word} of service", "service")
-    since = ChartQuantity(due.latency_key(tail), "since due", "since due")
+    word = f"{service_operation.display_name} {WORDS[tail]}"
+    service = ChartQuantity(service_operation.latency_key(tail), f"{word} of service", "service")
+    since = ChartQuantity(intended_operation.latency_key(tail), "since due", "since due")
     figure = latency_chart(point_group.title, point_group.axis_name, lines, service, since)
     finding = lines_sentence(point_group.axis_name, lines, since)
     return replace(figure, finding=f"Of service: {figure.finding} Since due: {finding}")
 
 
-def _latency_quantity(operation: KeyOperation, name: str, *, alone: bool = False) -> ChartQuantity:
-    word = WORDS[name]
-    title = f"{operation.display_name} {word}" if name == "mean" or alone else word
-    return ChartQuantity(operation.latency_key(name), title, word)
+def _latency_chart_quantity(
+    operation: KeyOperation, statistic: str, *, is_only_quantity: bool = False
+) -> ChartQuantity:
+    word = WORDS[statistic]
+    title = f"{operation.display_name} {word}" if statistic == "mean" or is_only_quantity else word
+    return ChartQuantity(operation.latency_key(statistic), title, word)
 
 
-def _detail_tables(
-    point_group: PointGroup, study: Study, hosts: HostRunsAndFacts, styles: SeriesStyles
+def _detail_tables_with_notes(
+    point_group: PointGroup,
+    study: Study,
+    host_runs_and_facts: HostRunsAndFacts,
+    styles: SeriesStyles,
 ) -> Iterator[tuple[Table, str]]:
     """What stands under a group's charts, with a note each."""
     several = len(study.configurations) > 1
@@ -600,10 +621,10 @@ def _detail_tables(
     if bounds is not None:
         yield bounds, _BOUNDS_NOTE
     named = [(point_name(point), _median_run(point)) for point in points]
-    device = device_io_table(named, hosts)
+    device = device_io_table(named, host_runs_and_facts)
     if device is not None:
         yield device, _DEVICE_NOTE
-    table = rocksdb_statistics_table(named, hosts.runs)
+    table = rocksdb_statistics_table(named, host_runs_and_facts.runs)
     if table is not None:
         yield table, _STORE_NOTE
 

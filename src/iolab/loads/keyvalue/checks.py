@@ -704,11 +704,13 @@ def _server_count_answers(view: KeyValueView, server: ServerRunDetails) -> Itera
 
 
 def _claimed_operations(
-    view: KeyValueView, hosts: tuple[int, ...], operations: tuple[KeyOperation, ...]
+    view: KeyValueView, host_indexes: tuple[int, ...], operations: tuple[KeyOperation, ...]
 ) -> int:
     """What the engines of those hosts say they did in the whole run."""
     replies = [
-        run for index in hosts if (run := key_value_details_of_host(view.hosts[index])) is not None
+        run
+        for index in host_indexes
+        if (run := key_value_details_of_host(view.hosts[index])) is not None
     ]
     counts = [count for run in replies for count in run.counts]
     return sum(count.completed for count in counts if count.operation in operations)

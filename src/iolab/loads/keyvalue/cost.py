@@ -130,26 +130,32 @@ def compacted_store_bytes(job: KeyJob) -> int:
     return round(loaded.keys * loaded.entry_bytes * TABLE_SHARE) + filters
 
 
-def fill_and_compaction_seconds(job: KeyJob, rate: float, *, embedded: bool = True) -> float:
-    """How long it takes to load it and to wait for its compaction; `rate` is in bytes/s."""
-    moved_s = compacted_store_bytes(job) * LOAD_WRITES / rate
+def fill_and_compaction_seconds(
+    job: KeyJob, host_write_bytes_per_s: float, *, embedded: bool = True
+) -> float:
+    """How long it takes to load it and to wait for its compaction."""
+    moved_s = compacted_store_bytes(job) * LOAD_WRITES / host_write_bytes_per_s
     if isinstance(job, YcsbJob):
         return job.records * (YCSB_INSERT_S if embedded else SERVER_INSERT_S) + moved_s
     return COMPACTION_WAIT_S + job.loaded.keys * INSERT_S + moved_s
 
 
-def max_client_write_bytes_per_s(job: KeyJob, rate: float) -> float:
-    """Bytes/s of keys and values that a client writes at most, where its target takes `rate`."""
+def max_client_write_bytes_per_s(job: KeyJob, host_write_bytes_per_s: float) -> float:
+    """Bytes/s of keys and values that a client writes at most, at that rate of its target."""
     if isinstance(job, YcsbJob):
         changing = (KeyOperation.UPDATE, KeyOperation.INSERT, KeyOperation.READ_MODIFY_WRITE)
         share = sum(job.operation_share(operation) for operation in changing)
         limit = job.rate_ops_per_s
-        return min(rate * share, limit * share * job.record_bytes) if limit else rate * share
+        return (
+            min(host_write_bytes_per_s * share, limit * share * job.record_bytes)
+            if limit
+            else host_write_bytes_per_s * share
+        )
     if job.write_bytes_per_s is not None:
-        return float(min(job.write_bytes_per_s, rate))
+        return float(min(job.write_bytes_per_s, host_write_bytes_per_s))
     if job.workload == "readrandomwriterandom":
-        return rate * (1 - job.read_percent / 100)
-    return 0.0 if _is_read_only(job) else rate
+        return host_write_bytes_per_s * (1 - job.read_percent / 100)
+    return 0.0 if _is_read_only(job) else host_write_bytes_per_s
 
 
 def client_memory_needed_bytes(job: KeyJob) -> int:
@@ -177,25 +183,25 @@ def _is_read_only(job: DbBenchJob) -> bool:
     return job.workload.startswith(_READS) and not job.workload.endswith(_WRITES)
 
 
-def start_allowance_s(server_kind: ServerKind, client_count: int) -> int:
+def clients_start_allowance_s(server_kind: ServerKind, client_count: int) -> int:
     """What a run lasts beyond its warm-up and runtime, so that all clients have these in common."""
     return CONNECT_S[server_kind] + (CONNECT_SPREAD_S if client_count > 1 else 0)
 
 
 def ycsb_execution_limit_s(method: Method, server_kind: ServerKind, client_count: int) -> int:
     """YCSB's `maxexecutiontime` on each client: connecting, warm-up and runtime, whole seconds."""
-    return math.ceil(method.warmup_s + method.runtime_s) + start_allowance_s(
+    return math.ceil(method.warmup_s + method.runtime_s) + clients_start_allowance_s(
         server_kind, client_count
     )
 
 
 def run_load_duration_s(
-    method_s: float, job: KeyJob, server_kind: ServerKind, client_count: int
+    warmup_and_runtime_s: float, job: KeyJob, server_kind: ServerKind, client_count: int
 ) -> float:
-    """How long one run loads its store; `method_s` is warm-up and runtime."""
+    """How long one run loads its store; `warmup_and_runtime_s` is warm-up and runtime."""
     if isinstance(job, YcsbJob):
-        return method_s + start_allowance_s(server_kind, client_count)
-    return method_s + DB_BENCH_OVERRUN_S
+        return warmup_and_runtime_s + clients_start_allowance_s(server_kind, client_count)
+    return warmup_and_runtime_s + DB_BENCH_OVERRUN_S
 
 
 def run_overhead_s(study: Study, job: KeyJob) -> float:
@@ -210,7 +216,7 @@ def run_overhead_s(study: Study, job: KeyJob) -> float:
 
 
 def key_value_time_items(
-    study: Study, runs: Iterable[PlannedRun], rate: float
+    study: Study, runs: Iterable[PlannedRun], host_write_bytes_per_s: float
 ) -> Iterator[tuple[str, float]]:
     """Where the seconds of key-value load go; nothing where there is none."""
     planned = [run for run in runs if isinstance(run.point.job, KeyJob)]
@@ -220,7 +226,7 @@ def key_value_time_items(
     if study.target.make_xfs:
         filesystems = len({point.configuration for point in points})
         yield "make an XFS on each client", FILESYSTEM_S * filesystems
-    yield from _fill_time_items(study, points, rate)
+    yield from _fill_time_items(study, points, host_write_bytes_per_s)
     method = study.method
     fixed_s = method.warmup_s + method.runtime_s
     length = f"warm-up + runtime of {format_duration_s(method.warmup_s)} + "
@@ -251,7 +257,9 @@ def _run_overhead_steps_text(study: Study, job: KeyJob) -> str:
     return f"copy {format_bytes(compacted_store_bytes(job))}, drop caches, watch, commit"
 
 
-def _fill_time_items(study: Study, points: list[Point], rate: float) -> Iterator[tuple[str, float]]:
+def _fill_time_items(
+    study: Study, points: list[Point], host_write_bytes_per_s: float
+) -> Iterator[tuple[str, float]]:
     kind = server_settings(study).kind
     seconds, size, number = 0.0, 0, 0
     for configuration in study.configurations:
@@ -259,7 +267,9 @@ def _fill_time_items(study: Study, points: list[Point], rate: float) -> Iterator
         for job in filter(_is_filled_by_iolab, jobs_of_distinct_stores(own_points)):
             number += 1
             size += compacted_store_bytes(job)
-            seconds += fill_and_compaction_seconds(job, rate, embedded=kind is ServerKind.EMBEDDED)
+            seconds += fill_and_compaction_seconds(
+                job, host_write_bytes_per_s, embedded=kind is ServerKind.EMBEDDED
+            )
             if isinstance(job, YcsbJob) and kind is ServerKind.MANAGED:
                 seconds += NODE_START_S + NODE_SETTLE_S
     if number:
@@ -272,7 +282,7 @@ def _is_filled_by_iolab(job: KeyJob) -> bool:
     return isinstance(job, YcsbJob) or not job.database
 
 
-def _store_key(job: KeyJob) -> object:
+def _store_contents_key(job: KeyJob) -> object:
     if isinstance(job, DbBenchJob):
         return job.loaded, job.options, job.database
     return job.records, job.fields, job.field_bytes
@@ -283,7 +293,7 @@ def jobs_of_distinct_stores(points: Iterable[Point]) -> tuple[KeyJob, ...]:
     stores: dict[object, KeyJob] = {}
     for point in points:
         if isinstance(point.job, KeyJob):
-            stores.setdefault(_store_key(point.job), point.job)
+            stores.setdefault(_store_contents_key(point.job), point.job)
     return tuple(stores.values())
 
 
@@ -319,7 +329,9 @@ def run_writes(study: Study, point: Point) -> RunWrites:
     return RunWrites(hosts_at_target_speed=share * stores, seconds_range=(seconds, seconds))
 
 
-def space_bytes_on_host(study: Study, points: Iterable[Point], host: str, rate: float) -> int:
+def space_bytes_on_host(
+    study: Study, points: Iterable[Point], host: str, host_write_bytes_per_s: float
+) -> int:
     """The space that key-value load needs at most on that host's target, all at a time.
 
     Loaded stores stay; a copy of one, or its compaction, and what a run writes come on top.
@@ -336,7 +348,7 @@ def space_bytes_on_host(study: Study, points: Iterable[Point], host: str, rate: 
         if not stores:
             continue
         written = max(
-            max_client_write_bytes_per_s(point.job, rate) * seconds * COPY_WRITES
+            max_client_write_bytes_per_s(point.job, host_write_bytes_per_s) * seconds * COPY_WRITES
             for point in own_points
             if isinstance(point.job, KeyJob)
         )
@@ -345,13 +357,18 @@ def space_bytes_on_host(study: Study, points: Iterable[Point], host: str, rate: 
     return most
 
 
-def max_space_bytes_on_a_host(study: Study, runs: Iterable[PlannedRun], rate: float) -> int:
+def max_space_bytes_on_a_host(
+    study: Study, runs: Iterable[PlannedRun], host_write_bytes_per_s: float
+) -> int:
     """The same of the host that needs most; 0 without such load."""
     points = [run.point for run in runs if isinstance(run.point.job, KeyJob)]
     hosts = {name for item in study.configurations for name in item.hosts}
     if server_settings(study).host:
         hosts.add(server_settings(study).host)
-    return max((space_bytes_on_host(study, points, host, rate) for host in hosts), default=0)
+    return max(
+        (space_bytes_on_host(study, points, host, host_write_bytes_per_s) for host in hosts),
+        default=0,
+    )
 
 
 def has_store_per_client(study: Study, job: KeyJob) -> bool:
@@ -364,33 +381,37 @@ Reflinks = Mapping[tuple[str, str], bool]
 
 
 def full_copy_notes(
-    study: Study, runs: Iterable[PlannedRun], reflinks: Reflinks, rate: float
+    study: Study, runs: Iterable[PlannedRun], reflinks: Reflinks, host_write_bytes_per_s: float
 ) -> Iterator[str]:
-    """What is told of hosts whose file systems have no reflinks; `rate` is in bytes/s."""
+    """What is told of hosts whose file systems have no reflinks."""
     copies = list(_full_database_copies(study, runs, reflinks))
     if copies:
         largest = max(copies, key=lambda copy: copy.size_bytes)
         yield (
             "each run copies its database whole on "
             f"{quote_value(largest.hosts[0])}, whose file system "
-            f"has no reflinks: {format_duration_s(largest.size_bytes / rate)} each at "
-            f"{format_rate_bytes(rate)}"
+            f"has no reflinks: "
+            f"{format_duration_s(largest.size_bytes / host_write_bytes_per_s)} each at "
+            f"{format_rate_bytes(host_write_bytes_per_s)}"
         )
 
 
-def plan_with_copy_costs(study: Study, plan: Plan, reflinks: Reflinks, rate: float) -> Plan:
+def plan_with_copy_costs(
+    study: Study, plan: Plan, reflinks: Reflinks, host_write_bytes_per_s: float
+) -> Plan:
     """The plan with the seconds and the bytes of whole copies in its cost."""
     copies = list(_full_database_copies(study, plan.runs, reflinks))
     if not copies:
         return plan
     budget = plan.demand
     # The hosts of a run copy at the same time.
-    seconds = sum(copy.size_bytes for copy in copies) / rate
+    seconds = sum(copy.size_bytes for copy in copies) / host_write_bytes_per_s
     written = sum(copy.size_bytes * len(copy.hosts) for copy in copies)
     largest = format_bytes(max(copy.size_bytes for copy in copies))
     copies_text = "1 whole copy" if len(copies) == 1 else f"{len(copies)} whole copies"
     message = (
-        f"{copies_text} of up to {largest} without reflinks at {format_rate_bytes(rate)} (assumed)"
+        f"{copies_text} of up to {largest} without reflinks at "
+        f"{format_rate_bytes(host_write_bytes_per_s)} (assumed)"
     )
     least = None if budget.least_seconds is None else budget.least_seconds + seconds
     return replace(

@@ -231,15 +231,15 @@ class GoldenDatabase(Record):
     file_bytes: int
 
 
-async def find_golden_database(
-    workdir: WorkDirectory, job: DbBenchJob, version: str, user_tables: TableShape | None
+async def find_current_golden_database(
+    workdir: WorkDirectory, job: DbBenchJob, version: str, user_table_shape: TableShape | None
 ) -> GoldenDatabase | None:
     """The database of the job on a work directory; None when it must be made, or made anew.
 
-    `user_tables` are the tables of the user's own database, None for iolab's own. HostError.
+    `user_table_shape` are the tables of the user's own database, None for iolab's own. HostError.
     """
     marker = await read_folder_marker(workdir.host, golden_database_folder(workdir, job))
-    if marker is None or marker.get("asked") != _database_contents_with_version(job, version):
+    if marker is None or marker.get("asked") != _contents_document_with_version(job, version):
         return None
     try:
         tree_bytes = convert(marker.get("tree_bytes"), type=_Number)
@@ -251,13 +251,13 @@ async def find_golden_database(
     if (
         shape is None
         or file_bytes is None
-        or (user_tables is not None and user_tables != shape.tables)
+        or (user_table_shape is not None and user_table_shape != shape.tables)
     ):
         return None
     return GoldenDatabase(_database_path(workdir, job), shape, tree_bytes, seed, file_bytes)
 
 
-async def make_golden_database(
+async def fill_or_copy_golden_database(
     workdir: WorkDirectory, job: DbBenchJob, version: str, seed: int, halt: asyncio.Event
 ) -> GoldenDatabase | None:
     """Load the job's database, or copy the user's own; None when `halt` ended it.
@@ -269,7 +269,7 @@ async def make_golden_database(
     await run_and_get_output(workdir.host, ("mkdir", "--", folder))
     try:
         database = await (
-            _copy_user_database(workdir, job)
+            _copy_and_measure_user_database(workdir, job)
             if job.database
             else _fill_database(workdir, job, seed, halt)
         )
@@ -281,7 +281,7 @@ async def make_golden_database(
     if database is None:
         return None
     marker = {
-        "asked": _database_contents_with_version(job, version),
+        "asked": _contents_document_with_version(job, version),
         "shape": to_builtins(database.shape),
         "tree_bytes": database.tree_bytes,
         "seed": database.fill_seed,
@@ -294,7 +294,7 @@ async def make_golden_database(
 def golden_database_folder(workdir: WorkDirectory, job: DbBenchJob) -> str:
     """Where the golden database of a job lies; jobs with the same data share one."""
     digest = hashlib.sha256(
-        json.dumps(_database_contents(job), sort_keys=True).encode()
+        json.dumps(_database_contents_document(job), sort_keys=True).encode()
     ).hexdigest()
     return f"{workdir.dir}/db_bench.{digest[:12]}"
 
@@ -303,7 +303,7 @@ async def read_and_verify_user_database_shape(
     workdir: WorkDirectory, job: DbBenchJob
 ) -> TableShape:
     """The tables of the user's own database. EngineError when they are not what the job says."""
-    tables = await _read_table_shape(workdir, job, job.database)
+    tables = await _read_table_shape_with_sst_dump(workdir, job, job.database)
     faults = table_shape_faults(tables, job.loaded)
     if faults or tables is None:
         message = (
@@ -319,11 +319,11 @@ async def measure_folder_bytes(workdir: WorkDirectory, folder: str) -> int:
     return sum((await list_file_sizes(workdir.host, folder)).values())
 
 
-async def _read_table_shape(
-    workdir: WorkDirectory, job: DbBenchJob, database: str
+async def _read_table_shape_with_sst_dump(
+    workdir: WorkDirectory, job: DbBenchJob, database_path: str
 ) -> TableShape | None:
     """What sst_dump counts in a database's files; None when there is none. Opens no database."""
-    command = table_shape_command(job, workdir.dir, database)
+    command = table_shape_command(job, workdir.dir, database_path)
     raw = await run_and_get_output(
         workdir.host,
         command.argv,
@@ -335,7 +335,9 @@ async def _read_table_shape(
     return parse_table_shape(raw)
 
 
-async def _copy_user_database(workdir: WorkDirectory, job: DbBenchJob) -> GoldenDatabase:
+async def _copy_and_measure_user_database(
+    workdir: WorkDirectory, job: DbBenchJob
+) -> GoldenDatabase:
     """The user's own, copied; its levels are told by another copy, which is opened for that."""
     database, trial = _database_path(workdir, job), f"{golden_database_folder(workdir, job)}/trial"
     await clone_folder(workdir.host, job.database, database)
@@ -370,18 +372,18 @@ async def _require_filled_database(
 ) -> GoldenDatabase:
     """The database as its files have it. EngineError when they are not what was requested."""
     database = _database_path(workdir, job)
-    tables = await _read_table_shape(workdir, job, database)
+    tables = await _read_table_shape_with_sst_dump(workdir, job, database)
     if faults := table_shape_faults(tables, job.loaded):
         message = f"The database on host '{workdir.name}' is not whole: {'; '.join(faults)}."
         raise EngineError(message, OUTPUT_HINT)
     tree_bytes = next((row.bytes for row in output.compaction_rows if row.name == "Sum"), None)
-    shape = replace(_output_store_shape(output), tables=tables)
+    shape = replace(_store_shape_from_output(output), tables=tables)
     return GoldenDatabase(
         database, shape, tree_bytes, seed, await measure_folder_bytes(workdir, database)
     )
 
 
-def _output_store_shape(output: DbBenchOutput) -> StoreShape:
+def _store_shape_from_output(output: DbBenchOutput) -> StoreShape:
     """The levels with their scores. Nothing is to be compacted where none is at its limit."""
     rows = [row for row in output.compaction_rows if row.name.startswith("L")]
     levels = tuple(LevelShape(int(row.name[1:]), row.files, row.bytes, row.score) for row in rows)
@@ -423,15 +425,15 @@ def _database_path(workdir: WorkDirectory, job: DbBenchJob) -> str:
     return f"{golden_database_folder(workdir, job)}/database"
 
 
-def _database_contents(job: DbBenchJob) -> dict[str, Any]:
+def _database_contents_document(job: DbBenchJob) -> dict[str, Any]:
     """What a database is made of."""
     options = [list(option) for option in sorted(job.options) if option[0] not in PROGRAMS]
     return {**to_builtins(job.loaded), "options": options, "database": job.database}
 
 
-def _database_contents_with_version(job: DbBenchJob, version: str) -> dict[str, Any]:
+def _contents_document_with_version(job: DbBenchJob, version: str) -> dict[str, Any]:
     """The same with the version that made it: another one would make another tree."""
-    return {**_database_contents(job), "version": version, "engine": job.engine}
+    return {**_database_contents_document(job), "version": version, "engine": job.engine}
 
 
 _Number = int | None

@@ -33,9 +33,9 @@ from iolab.loads.keyvalue.databases import (
     GoldenDatabase,
     clone_folder,
     drop_folder_caches_if_requested,
-    find_golden_database,
+    fill_or_copy_golden_database,
+    find_current_golden_database,
     golden_database_folder,
-    make_golden_database,
     measure_folder_bytes,
     read_and_verify_user_database_shape,
     remove_folder,
@@ -188,8 +188,8 @@ def require_common_window(host_runs: Sequence[HostRunInProgress], method: Method
         )
 
 
-def _read_latency_log(host_run: HostRunInProgress, name: str) -> HdrLog:
-    return parse_hdr_log(host_run.files[name].decompress())
+def _read_latency_log(host_run: HostRunInProgress, log_name: str) -> HdrLog:
+    return parse_hdr_log(host_run.files[log_name].decompress())
 
 
 Servers = Callable[[ServerSettings], KeyValueServer | None]
@@ -487,7 +487,7 @@ class DbBenchDriver(LoadDriver):
 
         async def find_database(host_run: HostRunInProgress) -> None:
             source = await self._cached_user_database_shape(host_run, job)
-            database = await find_golden_database(
+            database = await find_current_golden_database(
                 host_run.workdir, job, self._versions[host_run.name], source
             )
             if database is not None:
@@ -517,13 +517,18 @@ class DbBenchDriver(LoadDriver):
         return sources[golden_database_folder(host_run.workdir, job)]
 
     async def _fill_missing_databases(
-        self, session: SessionContext, run: PlannedRun, missing: Sequence[HostRunInProgress]
+        self,
+        session: SessionContext,
+        run: PlannedRun,
+        host_runs_to_fill: Sequence[HostRunInProgress],
     ) -> None:
         job = DbBenchJob.require_type(run.point.job)
         size = job.loaded.keys * job.loaded.entry_bytes
         size_text = f"{format_bytes(size)} in blocks of {format_bytes(job.loaded.block_bytes)}"
         expected_s = WRITTEN_TIMES * size / ASSUMED_WRITE_BYTES_PER_S
-        hosts = "1 host" if len(missing) == 1 else f"each of {len(missing)} hosts"
+        hosts = (
+            "1 host" if len(host_runs_to_fill) == 1 else f"each of {len(host_runs_to_fill)} hosts"
+        )
         session.begin_session_phase(
             SessionPhase.LAY_OUT, run, f"database of {size_text} on {hosts}", expected_s
         )
@@ -535,7 +540,8 @@ class DbBenchDriver(LoadDriver):
                 self._golden_databases[host_run.name] = database
 
         await run_with_background(
-            run_on_each_host(missing, fill_database_on_client), session.stop.forward_to_event(halt)
+            run_on_each_host(host_runs_to_fill, fill_database_on_client),
+            session.stop.forward_to_event(halt),
         )
 
     async def _fill_database(
@@ -559,7 +565,7 @@ class DbBenchDriver(LoadDriver):
         wanted = fill_seed_range(derived_seed(session.study.method.seed, *names))
         seed = next_free_seed(self._tasks, wanted)
         try:
-            return await make_golden_database(host_run.workdir, job, version, seed, halt)
+            return await fill_or_copy_golden_database(host_run.workdir, job, version, seed, halt)
         except (EngineError, HostError) as fault:
             failed[folder] = fault.message, fault.hint
             raise
@@ -607,7 +613,7 @@ class DbBenchDriver(LoadDriver):
             version=self._versions[host_run.name],
             copy_method=self._copied_by[host_run.name],
             start_shape=gold.shape,
-            loaded_bytes=gold.tree_bytes,
+            loaded_tree_bytes=gold.tree_bytes,
         )
         report = f"{run_folder_path(host_run.workdir)}/{REPORT}"
         command = bench_command(

@@ -198,7 +198,7 @@ def databases_table(jobs: Mapping[RunKey, AnyJob], runs: Runs) -> Table | None:
 
 
 def _database_shape_cells(
-    job: AnyJob | None, shape: StoreShape, copied_by: str
+    job: AnyJob | None, shape: StoreShape, copy_method: str
 ) -> tuple[Cell, ...]:
     levels = "; ".join(
         f"L{level.level}: {counted_noun(level.files, 'file')}, {format_bytes(level.bytes)}"
@@ -216,7 +216,7 @@ def _database_shape_cells(
         name,
         levels or DASH,
         DASH if tables is None else ", ".join(tables.compression) or DASH,
-        copied_by or "none",
+        copy_method or "none",
         DASH if tables is None else f"{tables.files:,}",
         DASH if tables is None else f"{tables.entries:,}",
         DASH if tables is None else f"{tables.blocks:,}",

@@ -76,11 +76,11 @@ def add_key_value_faults(document: StudyDocument, tables: StudyTables) -> None:
 
 
 def _db_bench_element_faults(
-    workload: DbBenchTable, written: Mapping[str, Any]
+    workload: DbBenchTable, raw_workload_table: Mapping[str, Any]
 ) -> Iterator[ElementFault]:
     name = workload.benchmark
     beside = name.endswith(WRITERS_BESIDE)
-    if beside and workload.write_rate is None and "write_rate" not in written:
+    if beside and workload.write_rate is None and "write_rate" not in raw_workload_table:
         hint = (
             "Write for example write_rate = '2m', the bytes it writes in a second: without a rate "
             "a faster target gets another load."
@@ -94,7 +94,7 @@ def _db_bench_element_faults(
         yield ElementFault(("read_percent",), f"a read_percent, but {name} does not mix", hint)
     if workload.database is not None:
         # What it was loaded with must be said: nothing else is held against it.
-        missing = [key for key in ("key_size", "value_size") if key not in written]
+        missing = [key for key in ("key_size", "value_size") if key not in raw_workload_table]
         if missing:
             has = f"a database but no {' and no '.join(missing)}"
             hint = "Say with what it was loaded: keys, key_size, value_size and block_size."
@@ -179,7 +179,7 @@ def _add_single_node_faults(document: StudyDocument, server: ServerTable) -> Non
 
 
 def _add_node_host_faults(
-    document: StudyDocument, tables: StudyTables, written: Mapping[str, Any]
+    document: StudyDocument, tables: StudyTables, raw_server_table: Mapping[str, Any]
 ) -> None:
     """The node's host is one of the study, and every client can reach it there."""
     hosts = {host.name: host for _, host in tables.items_of_table("host", HostTable)}
@@ -203,7 +203,7 @@ def _add_node_host_faults(
                 "reach it."
             )
             hint = "Write server.listen with an address of that host that the clients can reach."
-            key = "listen" if "listen" in written else "kind"
+            key = "listen" if "listen" in raw_server_table else "kind"
             document.add_fault(("server", key), message, hint, about="listen")
 
 

@@ -34,9 +34,9 @@ from iolab.loads.keyvalue.evidence import (
 from iolab.loads.keyvalue.metrics import WHOLE_OPERATIONS_RATE_KEY, sum_key_value_operations
 from iolab.loads.keyvalue.tables import (
     group_headlines,
+    headline_latency_operation,
     key_value_jobs_tables,
     key_value_point_groups,
-    main_operation,
     operations_table,
     rate_and_latency_line,
     run_metric_columns,
@@ -121,7 +121,7 @@ class KeyValueReport(LoadReport):
 
     def compared_host_metric_keys(self, result: RunResult) -> Sequence[str]:
         """The rate of all operations, and the latency of the main one."""
-        main = main_operation([result.metrics])
+        main = headline_latency_operation([result.metrics])
         return (WHOLE_OPERATIONS_RATE_KEY, *(main.latency_key(name) for name in ("mean", "p99")))
 
     def metric_keys_and_headings(

@@ -74,7 +74,7 @@ def check_reads_from_memory(view: KeyValueView) -> CheckAnswer:
     """Whether the devices read what memory cannot have held, and most of what was read."""
     if is_external_store(view):
         return unchecked_answer("the devices of a server outside of the study are not watched")
-    stores = store_device_reads(view)
+    stores = store_reads_of_devices(view)
     if stores is None:
         return unchecked_answer("no block device below the store is counted")
     return worst_answer(
@@ -84,7 +84,7 @@ def check_reads_from_memory(view: KeyValueView) -> CheckAnswer:
 
 
 def _reads_from_devices_answers(view: KeyValueView, store: StoreReads) -> Iterator[CheckAnswer]:
-    reads = sum(_read_key_count(view, index) for index in store.client_indexes)
+    reads = sum(_found_key_count(view, index) for index in store.client_indexes)
     if not reads:
         yield not_applicable_answer("Nothing was read.", reads=0)
         return
@@ -124,7 +124,7 @@ def _reads_from_devices_answers(view: KeyValueView, store: StoreReads) -> Iterat
             "the keys: something else answered.",
             **evidence,
         )
-    yield from _lower_device_answers(store, evidence)
+    yield from _layer_between_devices_answers(store, evidence)
     if share < FROM_DEVICE_GOOD:
         yield indicative_answer(
             f"{text}: at least {percent_text(1 - share)} of what was read came from memory.",
@@ -138,7 +138,9 @@ def _ios_per_read_text(ios: float) -> str:
     return format_count(ios) if ios >= 1 else f"{ios:.2g}"
 
 
-def _lower_device_answers(store: StoreReads, evidence: EvidenceValues) -> Iterator[CheckAnswer]:
+def _layer_between_devices_answers(
+    store: StoreReads, evidence: EvidenceValues
+) -> Iterator[CheckAnswer]:
     if (
         store.read_bytes_below is not None
         and store.read_bytes_below < BELOW_GOOD * store.read_bytes
@@ -156,7 +158,7 @@ def _lower_device_answers(store: StoreReads, evidence: EvidenceValues) -> Iterat
         )
 
 
-def _read_key_count(view: KeyValueView, host_index: int) -> int:
+def _found_key_count(view: KeyValueView, host_index: int) -> int:
     """Keys that a client read in the whole run, and found."""
     reply = key_value_details_of_host(view.hosts[host_index])
     if reply is None:
@@ -237,8 +239,8 @@ def check_store_start_state(view: KeyValueView) -> CheckAnswer:
     )
 
 
-def _start_state_answer(owner_text: str, restored_by: str) -> CheckAnswer:
-    evidence: EvidenceValues = {"store_of": owner_text, "restored_by": restored_by}
+def _start_state_answer(store_owner_text: str, restored_by: str) -> CheckAnswer:
+    evidence: EvidenceValues = {"store_of": store_owner_text, "restored_by": restored_by}
     if restored_by == "reflink":
         return valid_answer("The store was a clone of the one that was loaded.", **evidence)
     if restored_by == "copy":
@@ -248,8 +250,8 @@ def _start_state_answer(owner_text: str, restored_by: str) -> CheckAnswer:
             **evidence,
         )
     return indicative_answer(
-        f"The store of {owner_text} was not brought back to its start state: it has what earlier "
-        "runs "
+        f"The store of {store_owner_text} was not brought back to its start state: it has what "
+        "earlier runs "
         "wrote, and what they left in caches.",
         **evidence,
     )
@@ -324,7 +326,7 @@ def check_compaction_debt(view: KeyValueView) -> CheckAnswer:
         if PENDING_COMPACTIONS not in server.statistics_before_by_name:
             return unchecked_answer("the server did not tell its pending compactions")
         return _pending_compactions_answer(
-            "the server", pending=int(server.statistics_before_by_name[PENDING_COMPACTIONS])
+            "the server", pending_count=int(server.statistics_before_by_name[PENDING_COMPACTIONS])
         )
     if not view.hosts_with_details:
         return unchecked_answer("no engine told of its run")
@@ -342,24 +344,24 @@ def _host_pending_compactions_answer(host: str, start: StoreShape | None) -> Che
     full = sum(1 for level in start.levels if level.score is not None and level.score >= 1)
     fresh = sum(level.files for level in start.levels if level.level == 0)
     return _pending_compactions_answer(
-        host, pending=full, level_0_files=fresh, pending_bytes=start.pending_bytes or 0
+        host, pending_count=full, level_0_files=fresh, pending_bytes=start.pending_bytes or 0
     )
 
 
 def _pending_compactions_answer(
-    owner_text: str, *, pending: int, level_0_files: int = 0, pending_bytes: int = 0
+    store_owner_text: str, *, pending_count: int, level_0_files: int = 0, pending_bytes: int = 0
 ) -> CheckAnswer:
     evidence: EvidenceValues = {
-        "store_of": owner_text,
-        "pending": pending,
+        "store_of": store_owner_text,
+        "pending": pending_count,
         "files_on_level_0": level_0_files,
         "pending_bytes": pending_bytes,
     }
-    if pending or level_0_files or pending_bytes:
+    if pending_count or level_0_files or pending_bytes:
         size = f" of {format_bytes(pending_bytes)}" if pending_bytes else ""
         return indicative_answer(
-            f"The store of {owner_text} began with compactions{size} to do: its first seconds are "
-            "theirs too.",
+            f"The store of {store_owner_text} began with compactions{size} to do: its first "
+            "seconds are theirs too.",
             **evidence,
         )
     return valid_answer("Nothing was left to be compacted at the start.", **evidence)
@@ -475,7 +477,7 @@ def requested_store_bytes(view: KeyValueView) -> int:
     return job.records * job.record_bytes
 
 
-def store_device_reads(view: KeyValueView) -> tuple[StoreReads, ...] | None:
+def store_reads_of_devices(view: KeyValueView) -> tuple[StoreReads, ...] | None:
     """Every store with what its devices read; None where they were not counted."""
     server = server_details_of_run(view.record)
     if server is None:
@@ -553,14 +555,19 @@ class _LabelledDeltas(NamedTuple):
 
 
 def _server_device_deltas(
-    view: KeyValueView, name: str, facts: HostFacts | None
+    view: KeyValueView, server_host_name: str, facts: HostFacts | None
 ) -> _LabelledDeltas | None:
     """What the devices of the server's target moved."""
-    client = next((host for host in view.hosts if host.host == name), None)
+    client = next((host for host in view.hosts if host.host == server_host_name), None)
     if client is not None:
         return _client_device_deltas(view, client)
     watched = next(
-        (bystander for bystander in view.record.monitored_hosts if bystander.host == name), None
+        (
+            bystander
+            for bystander in view.record.monitored_hosts
+            if bystander.host == server_host_name
+        ),
+        None,
     )
     if watched is None or not watched.devices or watched.error:
         return None

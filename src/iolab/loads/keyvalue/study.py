@@ -75,7 +75,7 @@ class ServerSection:
     makes_hosts: Final = False
     study_field: Final = "server"
 
-    def placeholder_table(self, written: object) -> StudyTable:  # noqa: ARG002
+    def placeholder_table(self, raw_table: object) -> StudyTable:  # noqa: ARG002
         """What a table that cannot be read counts as."""
         return ServerTable()
 
@@ -146,17 +146,19 @@ class KeyValueStudyKind(LoadStudyKind):
         self,
         study: Study,
         runs: Sequence[PlannedRun],
-        rate: float,
-        hosts: HostStudyKind,  # noqa: ARG002 - databases lie on the targets of hosts that exist
+        host_write_bytes_per_s: float,
+        host_kind: HostStudyKind,  # noqa: ARG002 - databases lie on the targets of hosts that exist
     ) -> LoadDemand:
         """Loading, copying and what runs write; its runs prepare themselves."""
         return LoadDemand(
-            own_preparation_time_items=tuple(key_value_time_items(study, runs, rate)),
+            own_preparation_time_items=tuple(
+                key_value_time_items(study, runs, host_write_bytes_per_s)
+            ),
             set_up_bytes=fill_bytes_on_all_hosts(study, runs),
-            space_bytes=max_space_bytes_on_a_host(study, runs, rate),
+            space_bytes=max_space_bytes_on_a_host(study, runs, host_write_bytes_per_s),
         )
 
-    def run_writes(self, study: Study, point: Point, hosts: HostStudyKind) -> RunWrites:  # noqa: ARG002
+    def run_writes(self, study: Study, point: Point, host_kind: HostStudyKind) -> RunWrites:  # noqa: ARG002
         """See `cost.run_writes`."""
         return run_writes(study, point)
 

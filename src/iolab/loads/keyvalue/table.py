@@ -281,11 +281,11 @@ def cassandra_version_value() -> values.ValueReader:
         _VERSION.fullmatch, hint, {"pattern": f"^(?:{_VERSION.pattern})$"}
     )
 
-    def read_version(value: object) -> str:
+    def read_cassandra_version(value: object) -> str:
         version = str(base.read(value))
         return VERSIONS.get(version, version)
 
-    return values.ValueReader(read_version, base.schema)
+    return values.ValueReader(read_cassandra_version, base.schema)
 
 
 def keyspace_value() -> values.ValueReader:

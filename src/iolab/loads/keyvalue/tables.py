@@ -97,7 +97,7 @@ def operations_with_rate(metrics: Iterable[Mapping[str, Metric]]) -> tuple[KeyOp
 
 
 def _operations_with_metric(
-    metrics: Iterable[Mapping[str, Metric]], parts: list[str]
+    metrics: Iterable[Mapping[str, Metric]], key_suffixes: list[str]
 ) -> tuple[KeyOperation, ...]:
     all_metrics = list(metrics)
     return tuple(
@@ -106,12 +106,12 @@ def _operations_with_metric(
         if any(
             metric_value(own, f"{operation.key}_{part}") is not None
             for own in all_metrics
-            for part in parts
+            for part in key_suffixes
         )
     )
 
 
-def main_operation(metrics: Sequence[Mapping[str, Metric]]) -> KeyOperation:
+def headline_latency_operation(metrics: Sequence[Mapping[str, Metric]]) -> KeyOperation:
     """The operation whose latency is told first: reads, else the first that has any."""
     operations = [
         operation for operation in operations_with_latency(metrics) if not operation.is_intended
@@ -119,7 +119,7 @@ def main_operation(metrics: Sequence[Mapping[str, Metric]]) -> KeyOperation:
     return KeyOperation.READ if KeyOperation.READ in operations or not operations else operations[0]
 
 
-def published_percentile(job: AnyJob) -> str:
+def published_percentile_key(job: AnyJob) -> str:
     """The percentile that the field publishes with this engine.
 
     That of db_bench is p99, whose bins tell nothing finer; that of YCSB is p99.99.
@@ -127,11 +127,11 @@ def published_percentile(job: AnyJob) -> str:
     return "p99_99" if isinstance(job, YcsbJob) else "p99"
 
 
-def percentile_for_chart(
+def percentile_key_for_chart(
     job: AnyJob, metrics: Sequence[Mapping[str, Metric]], operation: KeyOperation
 ) -> str:
     """The published percentile, where all points have it; else the highest that they all have."""
-    return highest_common_percentile(metrics, operation, published_percentile(job))
+    return highest_common_percentile(metrics, operation, published_percentile_key(job))
 
 
 def highest_common_percentile(
@@ -165,7 +165,7 @@ def known_latency_names_and_texts(
 def rate_and_latency_line(result: RunResult) -> str:
     """A run in a line: `12.3 k ops/s, read mean 299 µs, read p99 4.28 ms`."""
     metrics = result.metrics
-    main = main_operation([metrics])
+    main = headline_latency_operation([metrics])
     latencies = known_latency_names_and_texts(
         metrics, main, ("mean", highest_common_percentile([metrics], main, "p99"))
     )
@@ -248,7 +248,7 @@ Namer = Callable[[PointSummary], str]
 def run_metric_columns(metrics: Iterable[Mapping[str, Metric]]) -> list[tuple[str, str]]:
     """(metric, heading) of what tells these runs: all operations, then each by itself."""
     all_metrics = list(metrics)
-    main = main_operation(all_metrics)
+    main = headline_latency_operation(all_metrics)
     rates, latencies = operations_with_rate(all_metrics), operations_with_latency(all_metrics)
     shown = [(WHOLE_OPERATIONS_RATE_KEY, "Operations/s")]
     if len(rates) > 1 or (rates and rates[0] is not main):
@@ -289,10 +289,16 @@ def operations_by_point_table(points: Sequence[PointSummary], point_namer: Namer
 
 def _operations_table(
     title: str,
-    parts: Sequence[tuple[str, Mapping[str, Metric], Iterable[KeyOperation]]],
+    point_metrics_and_operations: Sequence[
+        tuple[str, Mapping[str, Metric], Iterable[KeyOperation]]
+    ],
 ) -> Table:
     names = ("mean", *(name for name, _ in PERCENTILES), "max")
-    texts = ("Operation", "Point") if any(name for name, _, _ in parts) else ("Operation",)
+    texts = (
+        ("Operation", "Point")
+        if any(name for name, _, _ in point_metrics_and_operations)
+        else ("Operation",)
+    )
     numbers = ("Operations/s", *(_HEADINGS.get(name, WORDS[name]) for name in names))
     rows = tuple(
         row_of_cells(
@@ -301,7 +307,7 @@ def _operations_table(
             metric_value_text(metrics.get(operation.rate_key), bare_rate=True),
             *(metric_value_text(metrics.get(operation.latency_key(latency))) for latency in names),
         )
-        for name, metrics, operations in parts
+        for name, metrics, operations in point_metrics_and_operations
         for operation in operations
     )
     return Table(title, text_and_number_columns(texts, numbers), rows)

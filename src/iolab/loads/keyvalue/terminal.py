@@ -20,12 +20,12 @@ from iolab.loads.keyvalue.metrics import WHOLE_OPERATIONS_RATE_KEY
 from iolab.loads.keyvalue.tables import (
     PERCENTILES,
     PointGroup,
+    headline_latency_operation,
     highest_common_percentile,
     key_value_point_groups,
-    main_operation,
     metric_value,
     operations_with_latency,
-    published_percentile,
+    published_percentile_key,
 )
 from iolab.loads.keyvalue.workload import KeyOperation
 from iolab.record import Record
@@ -62,11 +62,11 @@ class _MetricColumn(Record):
 def key_value_renderables(
     study: Study,
     points: Sequence[PointSummary],
-    rows_of: Callable[[PointSummary], Iterator[PointRow]],
+    rows_of_point: Callable[[PointSummary], Iterator[PointRow]],
 ) -> Iterator[RenderableType]:
     """A row a point, and one for each of its runs, under a line for what makes them alike.
 
-    `rows_of` gives a point's rows.
+    `rows_of_point` gives a point's rows.
     """
     point_groups = key_value_point_groups(study, points)
     if not point_groups:
@@ -82,10 +82,10 @@ def key_value_renderables(
         for configuration in dict.fromkeys(point.key.configuration for point in group.points):
             name = f"{configuration}: {group.title}" if several else group.title
             rows = [
-                _point_cells(group, point, row, shown, repeated=repeated)
+                _point_cells(group, point, row, shown, has_repeats_column=repeated)
                 for point in group.points
                 if point.key.configuration == configuration
-                for row in rows_of(point)
+                for row in rows_of_point(point)
             ]
             groups.append((section_title(name), rows))
     yield GroupedTable([*headings, Column("verdict", can_wrap=True)], groups)
@@ -142,8 +142,8 @@ def _gain_cells(largest: GroupLargestGain) -> list[Text | str]:
 def _metric_columns(groups: Sequence[PointGroup]) -> list[_MetricColumn]:
     """Mean and published percentile of the main operation; more where there is room."""
     metrics: list[Mapping[str, Metric]] = [p.metrics for group in groups for p in group.points]
-    published = {published_percentile(group.workload.job) for group in groups}
-    main = main_operation(metrics)
+    published = {published_percentile_key(group.workload.job) for group in groups}
+    main = headline_latency_operation(metrics)
     shown = [
         _MetricColumn(main.latency_key("mean"), Column(f"{main.display_name} mean", is_number=True))
     ]
@@ -177,8 +177,8 @@ def _metric_columns(groups: Sequence[PointGroup]) -> list[_MetricColumn]:
     return shown
 
 
-def _has_value(metrics: Sequence[Mapping[str, Metric]], metric_key: str) -> bool:
-    return any(metric_value(metric, metric_key) is not None for metric in metrics)
+def _has_value(metrics_of_points: Sequence[Mapping[str, Metric]], metric_key: str) -> bool:
+    return any(metric_value(metric, metric_key) is not None for metric in metrics_of_points)
 
 
 def _point_cells(
@@ -187,7 +187,7 @@ def _point_cells(
     row: PointRow,
     columns: Sequence[_MetricColumn],
     *,
-    repeated: bool,
+    has_repeats_column: bool,
 ) -> list[Text | str]:
     own = tuple(pair for pair in point.key.axis if pair not in point_group.other_axes)
     name = axis_values_text(own) or "all"
@@ -199,7 +199,11 @@ def _point_cells(
             metric_value_text(row.metrics.get(WHOLE_OPERATIONS_RATE_KEY), bare_rate=True),
             style="" if row.is_single_run else "bold",
         ),
-        *([row.half_width_or_run_count_text(WHOLE_OPERATIONS_RATE_KEY)] if repeated else []),
+        *(
+            [row.half_width_or_run_count_text(WHOLE_OPERATIONS_RATE_KEY)]
+            if has_repeats_column
+            else []
+        ),
         *(metric_value_text(row.metrics.get(column.key), bare_rate=True) for column in columns),
         row.verdict,
     ]

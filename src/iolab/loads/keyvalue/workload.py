@@ -113,7 +113,7 @@ class DbBenchJob(AnyJob, Record, tag="db_bench"):
     path_options: ClassVar[tuple[str, ...]] = ("database",)
     load_axes: ClassVar[tuple[str, ...]] = ("threads",)
     indicators: ClassVar[Mapping[str, str | None]] = KEY_INDICATORS
-    keys: ClassVar[Mapping[str, str]] = MappingProxyType(
+    field_by_study_key: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "benchmark": "workload",
             "cache_size": "cache_bytes",
@@ -301,7 +301,7 @@ class YcsbJob(AnyJob, Record, tag="ycsb"):
     fills_data_store: ClassVar[bool] = True
     load_axes: ClassVar[tuple[str, ...]] = ("threads",)
     indicators: ClassVar[Mapping[str, str | None]] = KEY_INDICATORS
-    keys: ClassVar[Mapping[str, str]] = MappingProxyType(
+    field_by_study_key: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "field_size": "field_bytes",
             "rate": "rate_ops_per_s",
@@ -381,7 +381,7 @@ class ServerSettings(ServerConfig, Record, tag="key-value"):
     has no slash.
     """
 
-    keys: ClassVar[Mapping[str, str]] = MappingProxyType(
+    field_by_study_key: ClassVar[Mapping[str, str]] = MappingProxyType(
         {"heap": "heap_bytes", "memory": "memory_bytes"}
     )
     # What makes other work of the same operations, or answers them from another memory.

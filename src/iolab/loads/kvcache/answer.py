@@ -40,7 +40,7 @@ def highest_rate_sentences(study: Study, points: Sequence[PointSummary]) -> str:
     """The highest rate of each workload that is not invalid; empty where none is."""
     return " ".join(
         _highest_rate_sentence(study.workload(workload), own)
-        for (workload, _, _), own in _usable_points_by_all_but_rate(study, points).items()
+        for (workload, _, _), own in _usable_points_by_axes_without_rate(study, points).items()
     )
 
 
@@ -74,7 +74,7 @@ def read_beats_recompute_sentence(points: Sequence[PointSummary], axis_name: str
     return f"Reading a prefix is faster than recomputing it up to {name} {last_faster:g}."
 
 
-def _usable_points_by_all_but_rate(
+def _usable_points_by_axes_without_rate(
     study: Study, points: Sequence[PointSummary]
 ) -> Mapping[tuple[str, str, Axis], list[PointSummary]]:
     """Those that are not invalid, by workload, configuration and all axes but the rate."""

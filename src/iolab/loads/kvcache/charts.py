@@ -40,7 +40,7 @@ RATES: Final = (
 )
 
 
-def prefix_load_charts(
+def prefix_latency_and_rate_charts(
     workload: Workload, points: Sequence[PointSummary], styles: SeriesStyles
 ) -> tuple[Figure, ...]:
     """Latency and rate of prefixes over what is varied, with break-even; none of one point."""

@@ -148,12 +148,17 @@ def check_queue_grows(view: KvCacheView, host_index: int) -> CheckAnswer:
     return valid_answer(f"{text}.", **evidence)
 
 
-def _backlog_in_window(view: KvCacheView, host_index: int, backlog: Sequence[int]) -> Floats:
+def _backlog_in_window(
+    view: KvCacheView, host_index: int, backlog_by_interval: Sequence[int]
+) -> Floats:
     """The backlogs of the intervals that count."""
     table = view.record.intervals
     rows = view.load.measured_part.interval_mask & (table.host == host_index)
     places = np.unique(table.seq[rows])
-    return np.array([backlog[at] for at in places if at < len(backlog)], dtype=np.float64)
+    return np.array(
+        [backlog_by_interval[at] for at in places if at < len(backlog_by_interval)],
+        dtype=np.float64,
+    )
 
 
 def significant_backlog_growth(backlog: Floats) -> float:

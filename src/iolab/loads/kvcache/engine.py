@@ -53,7 +53,7 @@ def kv_cache_command(
         "format": FORMAT,
         "object_bytes": job.object_bytes,
         "objects": job.objects_per_block,
-        "slots": job.slot_count,
+        "slots": job.store_slot_count,
         "capacity": job.capacity_blocks_per_client,
         "memory": job.memory_blocks_per_client,
         "place": job.placement.value,

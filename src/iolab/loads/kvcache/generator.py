@@ -190,7 +190,7 @@ def _relative_session_rate(at_s: float) -> float:
 
 
 def _session_draft_requests(
-    random: np.random.Generator, start_s: float, ordinal: int
+    random: np.random.Generator, start_s: float, first_request_ordinal: int
 ) -> list[_DraftRequest]:
     """The requests of one session; each block is known by the request that first had it."""
     depth, due_s = 0, start_s
@@ -200,7 +200,7 @@ def _session_draft_requests(
         random.random(),
     )
     output = round(quantile_value(OUTPUT_TOKENS_QUANTILES, random.random()))
-    block_keys = _block_keys((), round(length), ordinal)
+    block_keys = _block_keys((), round(length), first_request_ordinal)
     drafts = [_DraftRequest(due_s, round(length), output, block_keys)]
     while follows:
         depth += 1
@@ -215,18 +215,20 @@ def _session_draft_requests(
             length *= _interpolate(CONTEXT_CUT_RANGE, random.random())
         tokens = max(min(round(length), INPUT_TOKENS_MAX), 1)
         output = round(quantile_value(OUTPUT_TOKENS_QUANTILES, random.random()))
-        block_keys = _block_keys(parent.block_keys[: max(kept, 1)], tokens, ordinal + depth)
+        block_keys = _block_keys(
+            parent.block_keys[: max(kept, 1)], tokens, first_request_ordinal + depth
+        )
         drafts.append(_DraftRequest(due_s, tokens, output, block_keys))
         follows = random.random() < FOLLOW_UP_SHARES[min(depth, len(FOLLOW_UP_SHARES) - 1)]
     return drafts
 
 
 def _block_keys(
-    prefix_keys: Sequence[tuple[int, int]], token_count: int, ordinal: int
+    prefix_keys: Sequence[tuple[int, int]], token_count: int, request_ordinal: int
 ) -> tuple[tuple[int, int], ...]:
     count = -(-token_count // BLOCK_TOKENS)
     known = (tuple(prefix_keys) or (SYSTEM_PROMPT_BLOCK_KEY,))[:count]
-    return (*known, *((ordinal, place) for place in range(len(known), count)))
+    return (*known, *((request_ordinal, place) for place in range(len(known), count)))
 
 
 def _interpolate(limits: tuple[float, float], share: float) -> float:

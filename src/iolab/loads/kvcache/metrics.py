@@ -69,7 +69,7 @@ def _replay_metric_values(view: KvCacheView, hosts: Sequence[int]) -> dict[str, 
     runs = [run for index in hosts if (run := view.details_of_host(index)) is not None]
     blocks = sum(run.blocks for run in runs)
     pace = view.operation_histogram(hosts, KvCacheOperation.PREFIX_PACE)
-    rates = {p: _prefix_rate_percentile(pace, 100.0 - p) for p in (50.0, 5.0)}
+    rates = {p: _prefix_bytes_per_s_percentile(pace, 100.0 - p) for p in (50.0, 5.0)}
     slow = rates[5.0]
     prefill = job.prefill_tokens_per_s
     loaded_tokens_per_s = read_per_s / job.block_bytes * job.block_tokens
@@ -93,7 +93,7 @@ def _replay_metric_values(view: KvCacheView, hosts: Sequence[int]) -> dict[str, 
     }
 
 
-def _prefix_rate_percentile(pace: Histogram, percent: float) -> float | None:
+def _prefix_bytes_per_s_percentile(pace_histogram: Histogram, percent: float) -> float | None:
     """Bytes a second of prefixes of which so many per cent come faster."""
-    ns = pace.percentile_ns(percent)
+    ns = pace_histogram.percentile_ns(percent)
     return PACE_BYTES * NS_PER_S / ns if ns else None

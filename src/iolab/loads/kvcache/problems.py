@@ -6,7 +6,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from iolab.loads.kvcache.generator import CONVERSATION_TRACE_NAME
-from iolab.loads.kvcache.replay import GENERATED_STEP_S, largest_request_block_count, load_trace
+from iolab.loads.kvcache.replay import (
+    GENERATED_STEP_S,
+    largest_request_block_count,
+    read_or_generate_trace,
+)
 from iolab.loads.kvcache.table import KvCacheTable
 from iolab.loads.kvcache.trace import RequestTraceError, trace_with_block_tokens
 from iolab.loads.kvcache.workload import BlockPlacement, KvCacheJob
@@ -30,7 +34,7 @@ def add_kv_cache_faults(document: StudyDocument, tables: StudyTables) -> None:
 
 def _kv_cache_element_faults(table: KvCacheTable) -> Iterator[ElementFault]:
     try:
-        trace = load_trace(table.trace, GENERATED_STEP_S)
+        trace = read_or_generate_trace(table.trace, GENERATED_STEP_S)
         trace_with_block_tokens(trace, table.block_tokens)
     except RequestTraceError as fault:
         hint = "Give a file of one JSON object a line, or 'conversation'."
@@ -63,7 +67,7 @@ def _capacity_element_faults(table: KvCacheTable, job: KvCacheJob) -> Iterator[E
                 has,
                 f"Give at least {format_bytes(least)}.",
             )
-    objects = job.slot_count * job.objects_per_block
+    objects = job.store_slot_count * job.objects_per_block
     if job.placement is BlockPlacement.FILES and objects > FILES_MAX:
         has = f"objects = 'files', which makes {objects:,} of them on each host"
         hint = f"Write objects = 'slab', or a capacity of at most {FILES_MAX:,} objects."

@@ -40,54 +40,56 @@ CLOSED_REQUESTS_PER_S: Final = 400.0
 
 
 class ReplayPlan(Record, dict=True):
-    """The requests of a run: `warm_count` that came before its start, and those that are replayed.
+    """The requests of a run: `warm_request_count` before its start, and those that are replayed.
 
-    Times are nanoseconds since the start. `host_indexes` is the place of each request's host.
+    Times are nanoseconds since the start. `host_index_of_each_request` is in their order.
     """
 
     trace: RequestTrace
-    warm_count: int
+    warm_request_count: int
     requests: tuple[TraceRequest, ...]
-    host_indexes: tuple[int, ...]
+    host_index_of_each_request: tuple[int, ...]
     clock_factor: float
 
     def warm_and_replayed_requests(
         self, host_index: int
     ) -> tuple[tuple[TraceRequest, ...], tuple[TraceRequest, ...]]:
         """The warm and the replayed requests of one host."""
-        warm, replayed = self._requests_by_host
+        warm, replayed = self._warm_and_replayed_requests_by_host
         return tuple(warm.get(host_index, ())), tuple(replayed.get(host_index, ()))
 
     @cached_property
-    def _requests_by_host(
+    def _warm_and_replayed_requests_by_host(
         self,
     ) -> tuple[dict[int, list[TraceRequest]], dict[int, list[TraceRequest]]]:
         """The warm and the replayed requests by the place of their host."""
         warm: dict[int, list[TraceRequest]] = {}
         replayed: dict[int, list[TraceRequest]] = {}
         for number, (request, host) in enumerate(
-            zip(self.requests, self.host_indexes, strict=True)
+            zip(self.requests, self.host_index_of_each_request, strict=True)
         ):
-            (warm if number < self.warm_count else replayed).setdefault(host, []).append(request)
+            (warm if number < self.warm_request_count else replayed).setdefault(host, []).append(
+                request
+            )
         return warm, replayed
 
 
 def trace_digest(name: str) -> str:
     """The checksum of a trace; "" where it cannot be read, which is told elsewhere."""
     try:
-        return load_trace(name, GENERATED_STEP_S).digest
+        return read_or_generate_trace(name, GENERATED_STEP_S).digest
     except RequestTraceError:
         return ""
 
 
-def load_trace(name: str, seconds: float) -> RequestTrace:
+def read_or_generate_trace(name_or_path: str, min_seconds: float) -> RequestTrace:
     """A trace by its name or path; the built-in one of at least that many seconds.
 
     RequestTraceError where there is none.
     """
-    if name != CONVERSATION_TRACE_NAME:
-        return read_trace(name)
-    steps = max(math.ceil(seconds / GENERATED_STEP_S), 1)
+    if name_or_path != CONVERSATION_TRACE_NAME:
+        return read_trace(name_or_path)
+    steps = max(math.ceil(min_seconds / GENERATED_STEP_S), 1)
     return generate_trace(TRACE_SEED, steps * GENERATED_STEP_S)
 
 
@@ -95,7 +97,7 @@ def largest_request_block_count(job: KvCacheJob) -> int:
     """The blocks of the largest request that the trace has or may have. RequestTraceError."""
     if job.trace == CONVERSATION_TRACE_NAME:
         return -(-INPUT_TOKENS_MAX // job.block_tokens)
-    trace = trace_with_block_tokens(load_trace(job.trace, 0.0), job.block_tokens)
+    trace = trace_with_block_tokens(read_or_generate_trace(job.trace, 0.0), job.block_tokens)
     return max(len(request.blocks) for request in trace.requests)
 
 
@@ -109,7 +111,7 @@ def fleet_request_count(job: KvCacheJob, seconds: float) -> int:
 def plan_replay(job: KvCacheJob, seconds: float, host_count: int, seed: int) -> ReplayPlan:
     """The requests of a run, so many that the asked rate is kept on average. RequestTraceError."""
     wanted = fleet_request_count(job, seconds)
-    trace, requests, first = _requests_and_first_replayed(job, wanted + 1)
+    trace, requests, first = _trace_requests_and_first_replayed_index(job, wanted + 1)
     if len(requests) > REQUESTS_OF_RUN_MAX * host_count:
         raise RequestTraceError(
             f"the run replays {len(requests):,} requests, and {REQUESTS_OF_RUN_MAX:,} a host are "
@@ -122,7 +124,7 @@ def plan_replay(job: KvCacheJob, seconds: float, host_count: int, seed: int) -> 
     sessions = session_number_of_each_request(chosen)
     return ReplayPlan(
         trace=trace,
-        warm_count=first,
+        warm_request_count=first,
         requests=tuple(
             TraceRequest(
                 round(max(at - begin, 0) / factor),
@@ -132,19 +134,21 @@ def plan_replay(job: KvCacheJob, seconds: float, host_count: int, seed: int) -> 
             )
             for at, request in zip(spread, chosen, strict=False)
         ),
-        host_indexes=tuple(_host_index_of_session(session, host_count) for session in sessions),
+        host_index_of_each_request=tuple(
+            _host_index_of_session(session, host_count) for session in sessions
+        ),
         clock_factor=factor,
     )
 
 
-def _requests_and_first_replayed(
+def _trace_requests_and_first_replayed_index(
     job: KvCacheJob, request_count: int
 ) -> tuple[RequestTrace, tuple[TraceRequest, ...], int]:
     """The trace, enough of its requests, and the first of them that is replayed."""
     start_ns = round(job.start_s * 1e9)
     if job.trace != CONVERSATION_TRACE_NAME:
-        trace = trace_with_block_tokens(load_trace(job.trace, 0.0), job.block_tokens)
-        first = trace.first_index_from(start_ns)
+        trace = trace_with_block_tokens(read_or_generate_trace(job.trace, 0.0), job.block_tokens)
+        first = trace.first_request_index_due_from(start_ns)
         if first >= len(trace.requests):
             span = trace.span_ns / 1e9
             raise RequestTraceError(f"start = {job.start_s:g} s is after its end, at {span:g} s")
@@ -156,8 +160,10 @@ def _requests_and_first_replayed(
         )
     seconds = job.start_s + request_count / GENERATED_REQUESTS_PER_S
     while True:
-        trace = trace_with_block_tokens(load_trace(job.trace, seconds), job.block_tokens)
-        first = trace.first_index_from(start_ns)
+        trace = trace_with_block_tokens(
+            read_or_generate_trace(job.trace, seconds), job.block_tokens
+        )
+        first = trace.first_request_index_due_from(start_ns)
         if len(trace.requests) >= first + request_count:
             return trace, trace.requests[: first + request_count], first
         seconds += GENERATED_STEP_S
@@ -211,7 +217,7 @@ def encode_requests(requests: Sequence[TraceRequest]) -> list[list[int]]:
 
 
 def lru_hit_counts(
-    job: KvCacheJob, warm: Sequence[TraceRequest], requests: Sequence[TraceRequest]
+    job: KvCacheJob, warm_requests: Sequence[TraceRequest], requests: Sequence[TraceRequest]
 ) -> HitCounts:
     """What an LRU list of the job's capacity would have held of these requests."""
-    return count_lru_hits(requests, job.capacity_blocks_per_client, warm)
+    return count_lru_hits(requests, job.capacity_blocks_per_client, warm_requests)

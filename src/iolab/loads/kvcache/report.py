@@ -11,7 +11,7 @@ from iolab.core.metric_spec import CPU_PER_GB
 from iolab.core.study import Study
 from iolab.core.workload import Direction, NamedOperation, ServiceTimeDirection, Workload
 from iolab.loads.kvcache.answer import highest_rate_sentences
-from iolab.loads.kvcache.charts import prefix_load_charts
+from iolab.loads.kvcache.charts import prefix_latency_and_rate_charts
 from iolab.loads.kvcache.metrics import PREFIX_KEYS
 from iolab.loads.kvcache.models import MODELS
 from iolab.loads.kvcache.workload import KvCacheJob, KvCacheOperation
@@ -65,7 +65,7 @@ class KvCacheReport(SingleFigureReport):
         self, brief: Brief, workload: Workload, points: Sequence[PointSummary]
     ) -> tuple[Figure, ...]:
         """Prefixes beside their break-even."""
-        return prefix_load_charts(workload, points, brief.series_styles)
+        return prefix_latency_and_rate_charts(workload, points, brief.series_styles)
 
     def metric_keys_and_headings(
         self, metrics: Sequence[Mapping[str, Metric]]

@@ -102,7 +102,7 @@ class KvCacheStudyKind(LoadStudyKind):
         )
         return [fault for fault in found if fault is not None]
 
-    def run_writes(self, study: Study, point: Point, hosts: HostStudyKind) -> RunWrites:  # noqa: ARG002
+    def run_writes(self, study: Study, point: Point, host_kind: HostStudyKind) -> RunWrites:  # noqa: ARG002
         """The blocks that its requests bring and the store has not."""
         job = KvCacheJob.require_type(point.job)
         if job.write is WritePolicy.NONE:
@@ -150,7 +150,7 @@ def _requests_message_fault(study: Study, point: Point) -> Fault | None:
     most = max(requests_message_bytes(replay, host) for host in range(hosts))
     if most <= SPEC_BYTES_MAX:
         return None
-    requests = format_count(len(replay.requests) - replay.warm_count)
+    requests = format_count(len(replay.requests) - replay.warm_request_count)
     message = (
         f"{point.title_text} replays {requests} requests, of which a host would be told "
         f"{format_bytes(most)}; {format_bytes(SPEC_BYTES_MAX)} are the most."

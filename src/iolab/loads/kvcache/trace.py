@@ -81,7 +81,7 @@ class RequestTrace(Record):
         """How many come in a second of its own clock."""
         return (len(self.requests) - 1) * 1e9 / self.span_ns if self.span_ns else 0.0
 
-    def first_index_from(self, due_ns: int) -> int:
+    def first_request_index_due_from(self, due_ns: int) -> int:
         """The number of the first request that comes at that time or later."""
         low, high = 0, len(self.requests)
         while low < high:
@@ -130,11 +130,13 @@ class LruBlockCache:
 
 
 def count_lru_hits(
-    requests: Iterable[TraceRequest], capacity: int, warm: Iterable[TraceRequest] = ()
+    requests: Iterable[TraceRequest],
+    capacity_blocks: int,
+    warm_requests: Iterable[TraceRequest] = (),
 ) -> HitCounts:
-    """What a store of that many blocks holds of the requests, after the `warm` ones."""
-    store = LruBlockCache(capacity)
-    for request in warm:
+    """What a store of that many blocks holds of the requests, after the `warm_requests` ones."""
+    store = LruBlockCache(capacity_blocks)
+    for request in warm_requests:
         store.count_hits_and_insert(request.blocks)
     references = hits = 0
     for request in requests:
@@ -207,18 +209,18 @@ def session_number_of_each_request(requests: Sequence[TraceRequest]) -> list[int
 
 
 def repeat_trace(
-    requests: Sequence[TraceRequest], count: int, span_ns: int
+    requests: Sequence[TraceRequest], request_count: int, span_ns: int
 ) -> tuple[TraceRequest, ...]:
-    """The first `count` requests of the trace told over and over, each time with new blocks.
+    """The first `request_count` requests of the trace told over and over, with new blocks.
 
     With the same ones all would be hits. What more than half of all requests begin with stays.
     """
-    if count <= len(requests):
-        return tuple(requests[:count])
+    if request_count <= len(requests):
+        return tuple(requests[:request_count])
     kept = _common_prefix_blocks(requests)
     blocks = 1 + max(block for request in requests for block in request.blocks)
     repeated = list(requests)
-    while len(repeated) < count:
+    while len(repeated) < request_count:
         turn, place = divmod(len(repeated), len(requests))
         request = requests[place]
         path = tuple(block if block in kept else block + turn * blocks for block in request.blocks)

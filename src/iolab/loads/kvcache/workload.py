@@ -101,7 +101,7 @@ class KvCacheJob(AnyJob, Record, tag="kv-cache"):
             BY_PREFIX_LATENCY: KvCacheOperation.PREFIX_LOAD.latency_key("p99"),
         }
     )
-    keys: ClassVar[Mapping[str, str]] = MappingProxyType(
+    field_by_study_key: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "objects": "placement",
             "capacity": "capacity_bytes",
@@ -154,7 +154,7 @@ class KvCacheJob(AnyJob, Record, tag="kv-cache"):
         return self.memory_tier_bytes // self.block_bytes
 
     @property
-    def slot_count(self) -> int:
+    def store_slot_count(self) -> int:
         """Blocks for which there is room: more than are held, for those that are still read."""
         in_flight = self.reads_in_flight + self.writes_in_flight
         return self.capacity_blocks_per_client + max(
@@ -173,7 +173,7 @@ class KvCacheJob(AnyJob, Record, tag="kv-cache"):
 
     def data_set(self, configuration: str) -> DataSet:
         """See `AnyJob`: one slab, or a file for each object."""
-        places = self.slot_count * self.objects_per_block
+        places = self.store_slot_count * self.objects_per_block
         files = self.placement is BlockPlacement.FILES
         return DataSet(
             id=f"kv{'f' if files else ''}{places}x{self.object_bytes}",

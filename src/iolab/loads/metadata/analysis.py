@@ -51,7 +51,7 @@ from iolab.loads.metadata.metrics import (
     MetadataPhaseSums,
     MetadataSums,
     MetadataView,
-    any_rank_windows,
+    any_rank_busy_windows,
     metadata_host_metrics,
     metadata_metrics,
     sum_metadata_phases,
@@ -143,7 +143,7 @@ def host_evenness_by_operation(
     """
     spreads: dict[str, HostEvenness] = {}
     for phase in metadata_sums.phases:
-        spans = any_rank_windows(phase.operation_runs, record.hosts)
+        spans = any_rank_busy_windows(phase.operation_runs, record.hosts)
         spread = host_evenness(record.hosts, spans, _phase_rates_by_host(phase, spans))
         if spread is not None:
             spreads[phase.operation.key] = spread

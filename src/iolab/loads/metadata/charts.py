@@ -23,11 +23,11 @@ from iolab.loads.metadata.iterations import (
 from iolab.loads.metadata.metrics import sum_metadata_phases
 from iolab.loads.metadata.tables import (
     OPERATION_NAMES,
-    bare_rate_text,
     iteration_count_text,
     mean_rate_text,
     point_label,
-    rate_basis_text,
+    rate_text_without_unit,
+    rate_window_text,
     rates_and_latencies_note,
     summary_table,
 )
@@ -111,7 +111,7 @@ def operation_charts(
         # The curves are of one iteration, the table's latencies of each operation's own median.
         title = f"Latency by percentile{f', {name}' if name else ''}, iteration {shown.repeat}"
         tails = {
-            OPERATION_NAMES[operation.operation]: operation.highest_percentile
+            OPERATION_NAMES[operation.operation]: operation.highest_supported_percentile
             for operation in point.operations
         }
         curves = operation_latency_distribution_figure(workload.title, title, chart_data, tails)
@@ -262,9 +262,9 @@ def _iteration_rates_table(points: Sequence[PointStatistics], study: Study) -> T
         row_of_cells(
             OPERATION_NAMES[operation.operation],
             point_label(point, study) or DASH,
-            rate_basis_text(operation),
+            rate_window_text(operation),
             str(result.repeat),
-            bare_rate_text(result.metrics[operation.rate_key].value),
+            rate_text_without_unit(result.metrics[operation.rate_key].value),
             result.verdict.level,
         )
         for point in points

@@ -317,7 +317,7 @@ def _rank_overlap_answer(view: MetadataView, phase: MetadataPhaseSums) -> CheckA
 @check("phase-too-short", "Phase too short")
 def check_phase_too_short(view: MetadataView) -> CheckAnswer:
     """Whether each phase on files took long enough to stand for more than itself."""
-    seconds = dict(_phase_seconds(view))
+    seconds = dict(_file_phase_seconds(view))
     if not seconds:
         return unchecked_answer("nothing tells how long the phases took")
     operation = min(seconds, key=lambda operation: seconds[operation])
@@ -331,7 +331,7 @@ def check_phase_too_short(view: MetadataView) -> CheckAnswer:
     return valid_answer(f"Phase {text}, the shortest on files.", **evidence)
 
 
-def _phase_seconds(view: MetadataView) -> Iterator[tuple[MetadataOperation, float]]:
+def _file_phase_seconds(view: MetadataView) -> Iterator[tuple[MetadataOperation, float]]:
     """How long each phase on files took."""
     for phase in view.metadata_sums.file_phases:
         if phase.span is not None:
@@ -547,18 +547,20 @@ class _FileCounts(Record):
     lifetime_s: float | None
 
 
-def _file_count_answers(view: MetadataView, members: list[int]) -> Iterator[CheckAnswer]:
-    target = view.target_of_host(view.hosts[members[0]])
-    if target is None or (target.in_memory and len(members) > 1):
+def _file_count_answers(view: MetadataView, host_indexes: list[int]) -> Iterator[CheckAnswer]:
+    target = view.target_of_host(view.hosts[host_indexes[0]])
+    if target is None or (target.in_memory and len(host_indexes) > 1):
         yield not_applicable_answer("Whether the hosts share a file system in memory is not known.")
         return
-    used = max((_used_inode_samples(view, index) for index in members), key=lambda each: each.size)
+    used = max(
+        (_used_inode_samples(view, index) for index in host_indexes), key=lambda each: each.size
+    )
     if used.size < SAMPLES_SURE:
         yield not_applicable_answer(
             f"The target's file system was requested its inodes {used.size} times, too few to tell."
         )
         return
-    files = _files_claimed_by_hosts(view, members)
+    files = _files_claimed_by_hosts(view, host_indexes)
     begun, most, ended = int(used[0]), int(used.max()), int(used[-1])
     for word, claimed, counted in (
         (MetadataOperation.FILE_CREATE.display_name, files.created, most - begun),
@@ -567,7 +569,7 @@ def _file_count_answers(view: MetadataView, members: list[int]) -> Iterator[Chec
         if not claimed:
             continue
         text, evidence = operation_count_text_and_evidence(
-            f"The file system{_file_system_suffix_text(view, members)}", word, claimed, counted
+            f"The file system{_file_system_suffix_text(view, host_indexes)}", word, claimed, counted
         )
         answer = operation_count_answer(
             claimed, counted, text, {"fs_type": target.fs_type, **evidence}
@@ -585,8 +587,8 @@ def _file_count_answers(view: MetadataView, members: list[int]) -> Iterator[Chec
         yield not_applicable_answer("No file was made.")
 
 
-def _file_system_suffix_text(view: MetadataView, members: list[int]) -> str:
-    return "" if len(members) == len(view.hosts) else f" of {view.hosts[members[0]].host}"
+def _file_system_suffix_text(view: MetadataView, host_indexes: list[int]) -> str:
+    return "" if len(host_indexes) == len(view.hosts) else f" of {view.hosts[host_indexes[0]].host}"
 
 
 def _can_samples_miss_files(view: MetadataView, files: _FileCounts) -> bool:
@@ -606,7 +608,7 @@ def _used_inode_samples(view: MetadataView, host_index: int) -> Ints:
     return np.asarray(table.value[inode_rows], dtype=np.int64)
 
 
-def _files_claimed_by_hosts(view: MetadataView, members: list[int]) -> _FileCounts:
+def _files_claimed_by_hosts(view: MetadataView, host_indexes: list[int]) -> _FileCounts:
     if not does_engine_report_host_counts(view):
         # mdtest tells of the fleet alone, whose clients all work on one file system.
         job = view.metadata_job
@@ -622,7 +624,7 @@ def _files_claimed_by_hosts(view: MetadataView, members: list[int]) -> _FileCoun
 
     def completed_operation_count(operation: MetadataOperation) -> int:
         runs = phases[operation].operation_runs if operation in phases else ()
-        return sum(run.completed for index, run in enumerate(runs) if run and index in members)
+        return sum(run.completed for index, run in enumerate(runs) if run and index in host_indexes)
 
     created, gone = (
         phases.get(MetadataOperation.FILE_CREATE),

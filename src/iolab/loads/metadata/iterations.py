@@ -25,7 +25,7 @@ class OperationStatistics(Record):
     else that over the whole phase. `std_dev` is None of a single iteration. `median_result` is the
     iteration whose rate is the median (of two the lower), and `latencies` are its own by name:
     `mean`, `p50` and so on, without percentiles for which any iteration did too little.
-    `compared_values` are the rates above 0 of iterations that are not invalid. `level` is the worst
+    `usable_rates` are the rates above 0 of iterations that are not invalid. `level` is the worst
     verdict of the iterations and of `repeats_disagree_check`.
     """
 
@@ -35,12 +35,12 @@ class OperationStatistics(Record):
     median_result: RunResult
     latencies: Mapping[str, Metric]
     level: VerdictLevel
-    compared_values: tuple[float, ...]
+    usable_rates: tuple[float, ...]
 
     @property
     def repeats_disagree_check(self) -> CheckResult | None:
         """The objection to rates that are too unlike."""
-        return repeats_disagree_check(self.compared_values, self.rate_key)
+        return repeats_disagree_check(self.usable_rates, self.rate_key)
 
     @property
     def is_over_common_window(self) -> bool:
@@ -48,7 +48,7 @@ class OperationStatistics(Record):
         return self.rate_key == self.operation.rate_key
 
     @property
-    def highest_percentile(self) -> float:
+    def highest_supported_percentile(self) -> float:
         """The highest percentile that every iteration supports, 0.0 for none."""
         percents = (
             percent for name, percent in PERCENTILES if self.latencies[name].value is not None
@@ -162,7 +162,7 @@ def _operation_statistics(
             for name, latency in keys.items()
         },
         level=worst_level(levels),
-        compared_values=compared,
+        usable_rates=compared,
     )
 
 
@@ -176,12 +176,12 @@ def best_point_per_configuration(points: Sequence[PointStatistics]) -> tuple[Poi
     best: dict[tuple[str, tuple[str, ...]], PointStatistics] = {}
     for point in points:
         key = (point.configuration, point.excluded_hosts)
-        if key not in best or _point_rank(point) > _point_rank(best[key]):
+        if key not in best or _point_order_key(point) > _point_order_key(best[key]):
             best[key] = point
     return tuple(best.values())
 
 
-def _point_rank(point: PointStatistics) -> tuple[bool, float]:
+def _point_order_key(point: PointStatistics) -> tuple[bool, float]:
     create = next(
         (operation for operation in point.operations if operation.operation is HEADLINE), None
     )

@@ -184,7 +184,7 @@ def measure_command(
     argv = [
         *mpiexec_argv(mpi, programs.mpiexec, placements, as_root=as_root),
         *(programs.mdtest, "-v", "-i", "1", "-F", "-u", "-n", str(job.files_per_rank)),
-        *_optional_arguments(job, total, options),
+        *_optional_mdtest_arguments(job, total, options),
         *("-d", f"{directory}/{folder}"),
     ]
     work = len(MetadataOperation) * total * job.files_per_rank
@@ -222,9 +222,11 @@ def mdtest_output_faults(
     )
 
 
-def _optional_arguments(job: MetadataJob, total: int, options: dict[str, str]) -> Iterator[str]:
-    if job.rank_shift % total:
-        yield from ("-N", str(job.rank_shift % total))
+def _optional_mdtest_arguments(
+    job: MetadataJob, total_ranks: int, options: dict[str, str]
+) -> Iterator[str]:
+    if job.rank_shift % total_ranks:
+        yield from ("-N", str(job.rank_shift % total_ranks))
     if job.file_bytes:
         yield from ("-w", str(job.file_bytes), "-e", str(job.file_bytes))
     if options.get("fsync") == "1":
@@ -383,7 +385,7 @@ async def _run_mdtest(
     """What mdtest prints while every client is watched; also kept packed, however it ends."""
     watches = {
         host_run.name: HostWatch(
-            session, host_run.workdir.host, index, counters, host_run.workdir.inode_path
+            session, host_run.workdir.host, index, counters, host_run.workdir.inode_count_path
         )
         for index, host_run in enumerate(host_runs)
     }
@@ -397,7 +399,7 @@ async def _run_mdtest(
 
     async def snapshot_and_end_watch(host_run: HostRunInProgress) -> None:
         host_run.disks_after, host_run.last_sample = await take_disks_snapshot_and_sample(
-            host_run.workdir.host, host_run.workdir.inode_path
+            host_run.workdir.host, host_run.workdir.inode_count_path
         )
         host_run.clock_offset_after = await measure_clock_offset(
             host_run.workdir.host, session.clock
@@ -456,11 +458,11 @@ async def _run_until_first_ends(works: Sequence[Coroutine[Any, Any, None]]) -> N
 
 
 def _store_output_and_parse_rates(
-    host_runs: Sequence[HostRunInProgress], job: MetadataJob, raw: bytes
+    host_runs: Sequence[HostRunInProgress], job: MetadataJob, mdtest_output: bytes
 ) -> tuple[ReportedRate, ...]:
     """What mdtest printed, held against what was requested; EngineError when it is not that."""
     first = host_runs[0]
-    output = parse_mdtest_output(raw)
+    output = parse_mdtest_output(mdtest_output)
     ranks = job.ranks * len(host_runs)
     faults = mdtest_output_faults(output, job, ranks)
     for host_run in host_runs:

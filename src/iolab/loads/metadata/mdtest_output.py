@@ -269,11 +269,11 @@ def output_contradictions(output: MdtestOutput) -> tuple[str, ...]:
     return tuple(
         f"mdtest's summary contradicts itself: {words}"
         for row in output.rows
-        for words in _row_contradictions(output, row)
+        for words in _summary_row_contradictions(output, row)
     )
 
 
-def _row_contradictions(output: MdtestOutput, row: SummaryRow) -> Iterator[str]:
+def _summary_row_contradictions(output: MdtestOutput, row: SummaryRow) -> Iterator[str]:
     name = row.operation.display_name
     n = output.iterations or 1
     if not row.minimum - ROUNDING * 2 <= row.mean <= row.maximum + ROUNDING * 2:

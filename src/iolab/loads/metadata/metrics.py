@@ -150,8 +150,8 @@ def _operation_run(host: HostRun, operation: MetadataOperation) -> OperationRun 
     return next((run for run in operation_runs_of_host(host) if run.operation is operation), None)
 
 
-def all_ranks_windows(
-    runs: tuple[OperationRun | None, ...], hosts: tuple[HostRun, ...]
+def all_ranks_busy_windows(
+    operation_runs: tuple[OperationRun | None, ...], hosts: tuple[HostRun, ...]
 ) -> tuple[Window | None, ...]:
     """When all ranks of each host worked, on the controller's clock.
 
@@ -160,17 +160,17 @@ def all_ranks_windows(
     """
     return tuple(
         _controller_window(run.last_start_real_ns, run.first_end_real_ns, host) if run else None
-        for run, host in zip(runs, hosts, strict=True)
+        for run, host in zip(operation_runs, hosts, strict=True)
     )
 
 
-def any_rank_windows(
-    runs: tuple[OperationRun | None, ...], hosts: tuple[HostRun, ...]
+def any_rank_busy_windows(
+    operation_runs: tuple[OperationRun | None, ...], hosts: tuple[HostRun, ...]
 ) -> tuple[Window | None, ...]:
     """Each host's first rank's start and last rank's end, on the controller's clock."""
     return tuple(
         _controller_window(run.first_start_real_ns, run.last_end_real_ns, host) if run else None
-        for run, host in zip(runs, hosts, strict=True)
+        for run, host in zip(operation_runs, hosts, strict=True)
     )
 
 
@@ -184,29 +184,29 @@ def _controller_window(start_ns: int | None, end_ns: int | None, host: HostRun) 
 def _sums_of_phase(
     record: RunRecord,
     operation: MetadataOperation,
-    runs: tuple[OperationRun | None, ...],
-    sums: OperationSums,
+    operation_runs: tuple[OperationRun | None, ...],
+    operation_sums: OperationSums,
     operation_index: int,
 ) -> MetadataPhaseSums:
     """One phase; `operation_index` is that of its operation in the sums of the whole run."""
     table, count = record.intervals, len(record.hosts)
-    own = all_ranks_windows(runs, record.hosts)
+    own = all_ranks_busy_windows(operation_runs, record.hosts)
     common = intersect_windows(own)
     rows = np.flatnonzero(table.direction == int(operation))
-    rows = rows[_rows_in_window(record, rows, own, common)]
+    rows = rows[_mask_of_rows_in_window(record, rows, own, common)]
     seconds, inside = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     np.add.at(seconds, table.host[rows], table.span_ns[rows])
     np.add.at(inside, table.host[rows], table.ios[rows])
     return MetadataPhaseSums(
         operation=operation,
-        operation_runs=runs,
-        span=_enclosing_window(any_rank_windows(runs, record.hosts)),
+        operation_runs=operation_runs,
+        span=_enclosing_window(any_rank_busy_windows(operation_runs, record.hosts)),
         common_window=common,
         completed_in_window=inside,
         window_seconds=np.asarray(seconds / 1e9, dtype=np.float64),
-        completed_by_host=sums.completed[:, operation_index],
-        lat_sum_ns=sums.lat_sum_ns[:, operation_index],
-        bins=sums.bins[:, operation_index],
+        completed_by_host=operation_sums.completed[:, operation_index],
+        lat_sum_ns=operation_sums.lat_sum_ns[:, operation_index],
+        bins=operation_sums.bins[:, operation_index],
     )
 
 
@@ -217,12 +217,15 @@ def _enclosing_window(windows: tuple[Window | None, ...]) -> Window | None:
     return Window(min(w.start_ns for w in timed), max(w.end_ns for w in timed))
 
 
-def _rows_in_window(
-    record: RunRecord, rows: Ints, host_windows: tuple[Window | None, ...], common: Window | None
+def _mask_of_rows_in_window(
+    record: RunRecord,
+    rows: Ints,
+    host_windows: tuple[Window | None, ...],
+    common_window: Window | None,
 ) -> Mask:
     """Which of the rows lie in the common window, or without one in their own host's."""
     table = record.intervals
-    windows = host_windows if common is None else (common,) * len(host_windows)
+    windows = host_windows if common_window is None else (common_window,) * len(host_windows)
     low = np.array([0 if w is None else w.start_ns for w in windows], dtype=np.int64)
     high = np.array([0 if w is None else w.end_ns for w in windows], dtype=np.int64)
     slack = np.clip((high - low) * EDGE_SHARE, 0, EDGE_SLACK_NS).astype(np.int64)

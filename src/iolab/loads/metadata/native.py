@@ -108,15 +108,15 @@ def phase_request(
     operation: MetadataOperation,
     *,
     iteration: int,
-    files_made: Mapping[int, Sequence[int]] = MappingProxyType({}),
-    shifted: bool = True,
+    created_file_counts: Mapping[int, Sequence[int]] = MappingProxyType({}),
+    applies_rank_shift: bool = True,
 ) -> dict[str, object]:
     """The arguments of a `metadata` request.
 
     `folders` are the scratch folders of the host and of its `others`, by index, as that host sees
-    them. `files_made` are the files that each rank of a host made, by the host's index, where not
-    all made `files_per_rank`. Without `shifted` the ranks work on their own files, whatever the job
-    says, and take the time that they need.
+    them. `created_file_counts` are the files that each rank of a host made, by the host's index,
+    where not all made `files_per_rank`. Without `applies_rank_shift` the ranks work on their own
+    files, whatever the job says, and take the time that they need.
     """
     asked: dict[str, object] = {
         "dir": folders[host_ranks.host_index],
@@ -128,13 +128,17 @@ def phase_request(
         "file_bytes": job.file_bytes,
         "iteration": iteration,
     }
-    if shifted and operation in FILE_OPERATIONS_OF_RANKS and job.phase_s is not None:
+    if applies_rank_shift and operation in FILE_OPERATIONS_OF_RANKS and job.phase_s is not None:
         asked["runtime_s"] = job.phase_s
         if operation is MetadataOperation.FILE_CREATE:
             asked["files_least"] = job.min_files_per_rank
-    shift = job.rank_shift % host_ranks.total_ranks if shifted and operation in SHIFTED else 0
-    if operation in SHIFTED and files_made:
-        asked["files"] = _files_per_rank(job, host_ranks, files_made, shift)
+    shift = (
+        job.rank_shift % host_ranks.total_ranks
+        if applies_rank_shift and operation in SHIFTED
+        else 0
+    )
+    if operation in SHIFTED and created_file_counts:
+        asked["files"] = _expected_files_per_rank(job, host_ranks, created_file_counts, shift)
     if shift:
         asked["shift"] = shift
         asked["others"] = [
@@ -144,15 +148,18 @@ def phase_request(
     return asked
 
 
-def _files_per_rank(
-    job: MetadataJob, host_ranks: HostRanks, files_made: Mapping[int, Sequence[int]], shift: int
+def _expected_files_per_rank(
+    job: MetadataJob,
+    host_ranks: HostRanks,
+    created_file_counts: Mapping[int, Sequence[int]],
+    shift: int,
 ) -> list[int]:
     """The files that each rank of a host finds, in the ranks' order."""
     makers = (
         (host_ranks.first_rank + nth + shift) % host_ranks.total_ranks
         for nth in range(host_ranks.ranks)
     )
-    return [files_made[rank // job.ranks][rank % job.ranks] for rank in makers]
+    return [created_file_counts[rank // job.ranks][rank % job.ranks] for rank in makers]
 
 
 def _ranks_of_host(job: MetadataJob, index: int, total: int) -> HostRanks:
@@ -254,10 +261,10 @@ class MetadataPhaseReader:
         if total.any():
             raise ValueError("its intervals hold other latencies")
 
-    def _scale_intervals(self, exact_ns: int) -> None:
+    def _scale_intervals(self, exact_latency_sum_ns: int) -> None:
         parts = [part for interval in self.intervals for part in interval.directions]
         rough_ns = sum(part.lat_sum_ns for part in parts)
-        factor = exact_ns / rough_ns if rough_ns else 1.0
+        factor = exact_latency_sum_ns / rough_ns if rough_ns else 1.0
         self.intervals = [
             Interval(
                 interval.seq,
@@ -292,7 +299,7 @@ def phase_wall_limit_s(operation_count: int) -> float:
     return LIMIT_S_MIN + operation_count / SLOWEST_OPS_PER_S
 
 
-async def request_phase(
+async def send_phase_and_wait(
     host: Host,
     request: Mapping[str, object],
     halt: asyncio.Event,
@@ -339,11 +346,11 @@ async def measure_phase(
         try:
             on_interval(reader.add_interval(answer))
         except ValueError as fault:
-            _raise_protocol_error(host, "an interval", fault)
+            _mark_lost_and_raise(host, "an interval", fault)
 
     limit_s = start.lead_s + phase_wall_limit_s(operation_count)
     timed = {**request, "start_at_real_ns": go_real_ns}
-    final = await request_phase(host, timed, halt, add_and_report_interval, limit_s=limit_s)
+    final = await send_phase_and_wait(host, timed, halt, add_and_report_interval, limit_s=limit_s)
     measured = read_answer(host.name, MetadataPhaseAnswer, final)
     phase = f"'{request['phase']}' on host '{host.name}'"
     if measured.timed_out:
@@ -355,8 +362,8 @@ async def measure_phase(
     return measured
 
 
-def _raise_protocol_error(host: Host, part: str, fault: ValueError) -> NoReturn:
-    raise host.mark_lost(f"sent {part} that is malformed: {fault}") from None
+def _mark_lost_and_raise(host: Host, message_part: str, fault: ValueError) -> NoReturn:
+    raise host.mark_lost(f"sent {message_part} that is malformed: {fault}") from None
 
 
 class MetadataDriver(LoadDriver):
@@ -421,7 +428,7 @@ class _MetadataIteration:
         }
         self._watches = {
             host_run.name: HostWatch(
-                session, host_run.workdir.host, index, counters, host_run.workdir.inode_path
+                session, host_run.workdir.host, index, counters, host_run.workdir.inode_count_path
             )
             for index, host_run in enumerate(host_runs)
         }
@@ -442,7 +449,7 @@ class _MetadataIteration:
             await run_with_background(
                 self._measure_phases(), self._session.stop.forward_to_event(self._halt)
             )
-            await run_on_each_host(self._states, self._snapshot_after)
+            await run_on_each_host(self._states, self._take_final_snapshot_of_host)
         except (HostError, EngineError) as raised:
             failure = raised
         if self._unclean_hosts and self._must_remove_files():
@@ -484,9 +491,9 @@ class _MetadataIteration:
         await self._watches[host_run.name].begin()
         host_run.disks_before = await take_disks_snapshot(host_run.workdir.host)
 
-    async def _snapshot_after(self, host_run: HostRunInProgress) -> None:
+    async def _take_final_snapshot_of_host(self, host_run: HostRunInProgress) -> None:
         host_run.disks_after, host_run.last_sample = await take_disks_snapshot_and_sample(
-            host_run.workdir.host, host_run.workdir.inode_path
+            host_run.workdir.host, host_run.workdir.inode_count_path
         )
 
     async def _measure_phases(self) -> None:
@@ -525,7 +532,7 @@ class _MetadataIteration:
         await run_on_each_host(self._states, self._read_clock)
         set_up_s = self._job.ranks * RANK_ALLOWANCE_S
         start = common_start_time(self._session, self._states, set_up_s)
-        self._start_telemetry(start)
+        self._start_telemetry_once(start)
 
         async def measure_phase_on_host(host_run: HostRunInProgress) -> None:
             # A run without one of its hosts answers nothing.
@@ -543,7 +550,7 @@ class _MetadataIteration:
         )
         self._first_offsets.setdefault(host_run.name, host_run.clock_offset)
 
-    def _start_telemetry(self, start: CommonStartTime) -> None:
+    def _start_telemetry_once(self, start: CommonStartTime) -> None:
         """From the first start on, telemetry is collected without a break."""
         if self._telemetry_tasks:
             return
@@ -627,9 +634,9 @@ class _MetadataIteration:
             if host_run.workdir.host.lost_reason:
                 return
             with suppress(HostError):
-                await request_phase(
+                await send_phase_and_wait(
                     host_run.workdir.host,
-                    self._operation_request(host_run, operation, shifted=False),
+                    self._operation_request(host_run, operation, applies_rank_shift=False),
                     halt,
                     lambda _: None,
                     limit_s=phase_wall_limit_s(operations_per_client(self._job, operation)),
@@ -649,7 +656,11 @@ class _MetadataIteration:
             )
 
     def _operation_request(
-        self, host_run: HostRunInProgress, operation: MetadataOperation, *, shifted: bool = True
+        self,
+        host_run: HostRunInProgress,
+        operation: MetadataOperation,
+        *,
+        applies_rank_shift: bool = True,
     ) -> dict[str, object]:
         rank_share = self._host_ranks_by_name[host_run.name]
         dirs = {
@@ -663,8 +674,8 @@ class _MetadataIteration:
             dirs,
             operation,
             iteration=self._number,
-            files_made=self._created_files
+            created_file_counts=self._created_files
             if len(self._created_files) == len(self._rank_shares)
             else {},
-            shifted=shifted,
+            applies_rank_shift=applies_rank_shift,
         )

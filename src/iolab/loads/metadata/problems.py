@@ -109,7 +109,7 @@ def metadata_target_faults(study: Study, plan: Plan, facts: Mapping[str, HostFac
         configurations = {name for place in group for name in place.target.configurations}
         for configuration in sorted(configurations):
             sharing = [place for place in group if configuration in place.target.configurations]
-            fault = _space_fault(_most_demanding_point(plan, configuration), sharing)
+            fault = _space_fault(_point_needing_most_inodes(plan, configuration), sharing)
             if fault is not None and fault not in faults:
                 faults.append(fault)
     return faults
@@ -160,7 +160,7 @@ def _uses_files_of_others(point: Point, client_count: int) -> bool:
     return job.engine == MDTEST_ENGINE or job.rank_shift % (job.ranks * client_count) != 0
 
 
-def _most_demanding_point(plan: Plan, configuration: str) -> Point | None:
+def _point_needing_most_inodes(plan: Plan, configuration: str) -> Point | None:
     points = [
         point
         for point in plan.points

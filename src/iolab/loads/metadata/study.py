@@ -86,8 +86,8 @@ class MetadataStudyKind(LoadStudyKind):
         self,
         study: Study,  # noqa: ARG002 - a job says it all
         runs: Sequence[PlannedRun],
-        rate: float,  # noqa: ARG002 - its rates are of operations
-        hosts: HostStudyKind,  # noqa: ARG002
+        host_write_bytes_per_s: float,  # noqa: ARG002 - its rates are of operations
+        host_kind: HostStudyKind,  # noqa: ARG002
     ) -> LoadDemand:
         """How long its phases take by assumed rates; its trees are removed by each run."""
         pairs = [(run.point, job) for run in runs if isinstance(job := run.point.job, MetadataJob)]
@@ -104,7 +104,7 @@ class MetadataStudyKind(LoadStudyKind):
             space_bytes=max(space_bytes_per_client(job) for job in jobs),
         )
 
-    def run_writes(self, study: Study, point: Point, hosts: HostStudyKind) -> RunWrites:  # noqa: ARG002
+    def run_writes(self, study: Study, point: Point, host_kind: HostStudyKind) -> RunWrites:  # noqa: ARG002
         """The contents of its files."""
         job = point.job
         clients = len(study.configuration(point.configuration).hosts)

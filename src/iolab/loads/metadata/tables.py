@@ -73,7 +73,9 @@ def operation_rate_of_run(result: RunResult, operation: MetadataOperation) -> Me
     return Metric(None, "ops/s")
 
 
-def common_rate_key(metrics: Sequence[Mapping[str, Metric]], operation: MetadataOperation) -> str:
+def window_or_phase_rate_key(
+    metrics: Sequence[Mapping[str, Metric]], operation: MetadataOperation
+) -> str:
     """The rate that all have who did the operation: over the window, else over the whole phase.
 
     What stands in one column is counted alike, so that the slowest in it is the slowest.
@@ -87,7 +89,7 @@ def common_rate_key(metrics: Sequence[Mapping[str, Metric]], operation: Metadata
 def host_rate_keys(result: RunResult) -> tuple[str, ...]:
     """The rate of each operation on files by which hosts are set side by side."""
     hosts = [host.metrics for host in result.hosts]
-    return tuple(common_rate_key(hosts, operation) for operation in FILE_OPERATIONS)
+    return tuple(window_or_phase_rate_key(hosts, operation) for operation in FILE_OPERATIONS)
 
 
 def _has_value(metrics: Mapping[str, Metric], metric_key: str) -> bool:
@@ -104,7 +106,7 @@ def file_operation_rates_line(result: RunResult) -> str:
     return f"{', '.join(rates)} ops/s"
 
 
-def rate_basis_text(statistics: OperationStatistics) -> str:
+def rate_window_text(statistics: OperationStatistics) -> str:
     """What the rate is taken over, in a word or two."""
     return OVER_WINDOW if statistics.is_over_common_window else OVER_WHOLE
 
@@ -145,7 +147,7 @@ def summary_table(points: Sequence[PointStatistics], study: Study, anchors: RunA
                 operation.level,
                 anchors.get((operation.median_result.digest, operation.median_result.repeat)),
             ),
-            rate_basis_text(operation),
+            rate_window_text(operation),
             *max_min_mean_std_dev_texts(operation),
             str(operation.iteration_count),
             *(
@@ -162,11 +164,13 @@ def summary_table(points: Sequence[PointStatistics], study: Study, anchors: RunA
 def max_min_mean_std_dev_texts(statistics: OperationStatistics) -> tuple[str, ...]:
     """Max, Min, Mean, Std Dev in words; what is invalid has neither mean nor deviation."""
     spread = (
-        DASH if statistics.level is VerdictLevel.INVALID else bare_rate_text(statistics.std_dev)
+        DASH
+        if statistics.level is VerdictLevel.INVALID
+        else rate_text_without_unit(statistics.std_dev)
     )
     return (
-        bare_rate_text(statistics.maximum),
-        bare_rate_text(statistics.minimum),
+        rate_text_without_unit(statistics.maximum),
+        rate_text_without_unit(statistics.minimum),
         mean_rate_text(statistics),
         spread,
     )
@@ -174,10 +178,14 @@ def max_min_mean_std_dev_texts(statistics: OperationStatistics) -> tuple[str, ..
 
 def mean_rate_text(statistics: OperationStatistics) -> str:
     """The mean of an operation that is not invalid."""
-    return DASH if statistics.level is VerdictLevel.INVALID else bare_rate_text(statistics.mean)
+    return (
+        DASH
+        if statistics.level is VerdictLevel.INVALID
+        else rate_text_without_unit(statistics.mean)
+    )
 
 
-def bare_rate_text(value: float | None) -> str:
+def rate_text_without_unit(value: float | None) -> str:
     """A rate of a table whose heading or note says that it is in operations a second."""
     return DASH if value is None else value_text(value, "ops/s", bare_rate=True)
 
@@ -186,7 +194,7 @@ def operation_metric_columns(metrics: Sequence[Mapping[str, Metric]]) -> list[tu
     """The rate of each operation, of those on files with its p99 where any has that."""
     shown = []
     for operation in MetadataOperation:
-        shown.append((common_rate_key(metrics, operation), OPERATION_NAMES[operation]))
+        shown.append((window_or_phase_rate_key(metrics, operation), OPERATION_NAMES[operation]))
         tail = operation.latency_key("p99")
         if operation in FILE_OPERATIONS and any(_has_value(each, tail) for each in metrics):
             shown.append((tail, f"{OPERATION_NAMES[operation]} p99"))

@@ -57,7 +57,7 @@ def _disagreement_lines(point: PointStatistics) -> Iterator[RenderableType]:
     """One line for all operations whose repeats are too unlike for a mean."""
     unlike = [
         f"{OPERATION_NAMES[operation.operation].lower()} "
-        f"{max(operation.compared_values) / min(operation.compared_values):.3g} times"
+        f"{max(operation.usable_rates) / min(operation.usable_rates):.3g} times"
         for operation in point.operations
         if operation.repeats_disagree_check
         and operation.repeats_disagree_check.level is VerdictLevel.INVALID

@@ -97,7 +97,7 @@ class MetadataJob(AnyJob, Record, tag="metadata"):
     type_tag: ClassVar[str] = "metadata"
     has_warmup: ClassVar[bool] = False
     indicators: ClassVar[Mapping[str, str | None]] = MappingProxyType({BY_OPERATIONS: None})
-    keys: ClassVar[Mapping[str, str]] = MappingProxyType(
+    field_by_study_key: ClassVar[Mapping[str, str]] = MappingProxyType(
         {"phase_runtime": "phase_s", "mdtest": "options"}
     )
 

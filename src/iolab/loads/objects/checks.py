@@ -27,7 +27,7 @@ from iolab.analysis.checks.run import check_generator_bound, check_rate_kept
 from iolab.analysis.storage_bytes import storage_byte_balance
 from iolab.core.histogram import bin_index_of_ns
 from iolab.core.workload import Direction, NamedOperation
-from iolab.loads.objects.metrics import THROTTLES, ObjectsView, whole_operations_per_s
+from iolab.loads.objects.metrics import THROTTLES, ObjectsView, all_operations_per_s
 from iolab.loads.objects.workload import ContentlessObjectOperation, ObjectOperation, ObjectOrder
 from iolab.text import percent_text
 from iolab.units import NS_PER_S, format_bytes, format_count, format_ns
@@ -384,7 +384,7 @@ def check_near_generator_limit(view: ObjectsView, host_index: int) -> HostAnswer
         why = f"s3 did not make its load on the null target{where} ({host.generator_limit_fault})"
         return unchecked_answer(why, host=host.host)
     rate = (
-        whole_operations_per_s(view, [host_index])
+        all_operations_per_s(view, [host_index])
         if view.were_all_hosts_measured([host_index])
         else None
     )
@@ -437,11 +437,11 @@ def check_operations_unsubmitted(view: ObjectsView, host_index: int) -> CheckAns
 
 def check_objects_bytes_moved(view: ObjectsView) -> CheckAnswer:
     """Whether the ports of the clients carried the contents that are claimed."""
-    return _bytes_carried_answer(view)
+    return _network_bytes_answer(view)
 
 
 @per_host(min_key="carried_share", valid_limit=CARRIED_GOOD, invalid_limit=CARRIED_BAD)
-def _bytes_carried_answer(view: ObjectsView, host_index: int) -> HostAnswer:
+def _network_bytes_answer(view: ObjectsView, host_index: int) -> HostAnswer:
     host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
     claimed = {
         way: view.claimed_run_bytes(host_index, way) for way in view.objects_job.data_directions
@@ -453,7 +453,7 @@ def _bytes_carried_answer(view: ObjectsView, host_index: int) -> HostAnswer:
     if run is None or any(_is_loopback(each.endpoint) for each in run.endpoints):
         return not_applicable_answer(f"Contents{where} went over no port that is counted.")
     counters = {Direction.READ: "rx_bytes_per_s", Direction.WRITE: "tx_bytes_per_s"}
-    carried = {way: _port_bytes(view, host.host, counters[way]) for way in claimed}
+    carried = {way: _network_port_bytes(view, host.host, counters[way]) for way in claimed}
     if None in carried.values():
         return not_applicable_answer(f"The ports{where} are not counted.")
     worst = min(claimed, key=lambda way: (carried[way] or 0.0) / max(claimed[way], 1))
@@ -469,7 +469,7 @@ def _bytes_carried_answer(view: ObjectsView, host_index: int) -> HostAnswer:
     )
 
 
-def _port_bytes(view: ObjectsView, host: str, metric: str) -> float | None:
+def _network_port_bytes(view: ObjectsView, host: str, metric: str) -> float | None:
     """What all ports of a host carried in the run; None where none is counted."""
     every = view.counter_series(host, "nic", metric)
     if not every:

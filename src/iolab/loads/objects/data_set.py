@@ -40,7 +40,7 @@ class ObjectDataSet(Record):
     @property
     def put_request_count(self) -> int:
         """Requests that put all of it; of unlike objects as if all were of the mean size."""
-        if self.part_bytes is None or not self._job_of_data_set.has_parts:
+        if self.part_bytes is None or not self._job_of_data_set.has_multipart_objects:
             return self.object_count
         parts = -(-round(self._job_of_data_set.mean_object_bytes) // self.part_bytes)
         return self.object_count * (parts + 2 if parts > 1 else 1)
@@ -103,7 +103,7 @@ def point_data_set(study: Study, point: Point) -> ObjectDataSet:
         object_bytes=job.object_bytes,
         sizes=job.sizes,
         size_spread=job.size_spread,
-        part_bytes=job.part_bytes if job.has_parts else None,
+        part_bytes=job.part_bytes if job.has_multipart_objects else None,
         seed=study.method.seed,
     )
 

@@ -32,10 +32,10 @@ from iolab.loads.objects.engine import (
     ObjectsLineReader,
     ObjectStoreAccess,
     engine_command,
-    load_document,
-    load_time_and_output_limits,
+    load_task_document,
+    load_task_time_and_output_limits,
     parse_read_back,
-    read_back_document,
+    read_back_task_document,
 )
 from iolab.loads.objects.remedies import request_failure_hint
 from iolab.loads.objects.store_check import endpoint_faults, probe_object_store_endpoints
@@ -85,15 +85,15 @@ class GeneratorLimit(Record):
     fault: str = ""
     threads: int = 1
 
-    def ops_per_s_with_tls(self, run: ObjectsHostDetails) -> float | None:
+    def ops_per_s_with_tls(self, run_details: ObjectsHostDetails) -> float | None:
         """The limit with what encryption took of the processors for each operation of a run.
 
         The null target has none.
         """
-        if self.ops_per_s is None or not run.tls_ns or not run.done:
+        if self.ops_per_s is None or not run_details.tls_ns or not run_details.done:
             return self.ops_per_s
         plain_s = self.threads / self.ops_per_s
-        return self.threads / (plain_s + run.tls_ns / NS_PER_S / run.done)
+        return self.threads / (plain_s + run_details.tls_ns / NS_PER_S / run_details.done)
 
 
 class ObjectLayoutResult(Record):
@@ -190,7 +190,7 @@ class ObjectsDriver(ProcessDriver):
         if job.read_back and not has_failed and not session.stop.is_requested:
             await self._read_back(session, run, host_runs)
         await self._remove_objects_or_failure_text(
-            session, run.point.configuration, _run_object_prefix(session, run)
+            session, run.point.configuration, _run_put_prefix(session, run)
         )
 
     def build_host_command(
@@ -205,10 +205,10 @@ class ObjectsDriver(ProcessDriver):
         first, count = host_object_range(job.object_count, place, len(hosts))
         document: dict[str, Any] = {
             **access.document(access.store.endpoints_of_host(place), job.timeout_s),
-            **load_document(
+            **load_task_document(
                 job,
                 _data_set_document(session, run),
-                _new_object_prefix(session, run, place),
+                _host_put_prefix(session, run, place),
                 len(hosts),
             ),
             "share": {"first": first, "count": count},
@@ -217,7 +217,7 @@ class ObjectsDriver(ProcessDriver):
             "seed": run_seed(study, run.point, host_run.name, run.repeat),
         }
         self._readers[host_run.name] = ObjectsLineReader(job)
-        limit_s, output_limit_bytes = load_time_and_output_limits(seconds, job.timeout_s)
+        limit_s, output_limit_bytes = load_task_time_and_output_limits(seconds, job.timeout_s)
         return engine_command(
             access,
             document,
@@ -252,15 +252,15 @@ class ObjectsDriver(ProcessDriver):
             if not objects:
                 return
             place = hosts.index(host_run.name)
-            document = read_back_document(
+            document = read_back_task_document(
                 job,
                 _data_set_document(session, run),
-                _new_object_prefix(session, run, place),
+                _host_put_prefix(session, run, place),
                 run_seed(study, run.point, host_run.name, run.repeat),
                 objects,
                 LONG_TASK_LIMIT_S,
             )
-            limit_s, _ = load_time_and_output_limits(LONG_TASK_LIMIT_S, job.timeout_s)
+            limit_s, _ = load_task_time_and_output_limits(LONG_TASK_LIMIT_S, job.timeout_s)
             try:
                 count = await run_object_store_task(
                     host_run.workdir.host,
@@ -393,7 +393,7 @@ class ObjectsDriver(ProcessDriver):
         self._data_set_bytes[data_set.id] = whole.bytes
 
     async def _remove_objects_or_failure_text(
-        self, session: SessionContext, configuration: str, prefix: str
+        self, session: SessionContext, configuration: str, object_prefix: str
     ) -> str:
         """Remove what lies below a prefix, from any host that answers; why not, or ""."""
         access = self._stores.get(configuration)
@@ -401,15 +401,17 @@ class ObjectsDriver(ProcessDriver):
         if access is None:
             return ""
         if host is None:
-            return f"Objects below {prefix} stay in {access.store.url_text}: no host answers."
+            return (
+                f"Objects below {object_prefix} stay in {access.store.url_text}: no host answers."
+            )
         try:
-            answer = await remove_objects(host, access, prefix)
+            answer = await remove_objects(host, access, object_prefix)
         except IolabError as fault:
-            return f"Objects below {prefix} stay: {fault.message}"
+            return f"Objects below {object_prefix} stay: {fault.message}"
         left = answer.get("left")
         if not left:
             return ""
-        return f"{left} objects below {prefix} stay in {access.store.url_text}."
+        return f"{left} objects below {object_prefix} stay in {access.store.url_text}."
 
 
 def _generator_limit_key(
@@ -429,9 +431,9 @@ async def _measure_generator_limit(
         "prefixes": job.prefix_count,
         "sizes": sizes,
         "seed": 0,
-        "part_bytes": job.part_bytes if job.has_parts else None,
+        "part_bytes": job.part_bytes if job.has_multipart_objects else None,
     }
-    document = load_document(job, objects, NULL_PREFIX, 1)
+    document = load_task_document(job, objects, NULL_PREFIX, 1)
     document |= {"task": "generator-limit", "runtime_s": GENERATOR_LIMIT_LOAD_S}
     try:
         answer = await run_object_store_task(
@@ -468,12 +470,12 @@ def _data_set_document(session: SessionContext, run: PlannedRun) -> dict[str, An
     return data_set.agent_document(session_object_prefix(session.session_id))
 
 
-def _new_object_prefix(session: SessionContext, run: PlannedRun, host_index: int) -> str:
+def _host_put_prefix(session: SessionContext, run: PlannedRun, host_index: int) -> str:
     """Below which one host of a run puts new objects."""
-    return f"{_run_object_prefix(session, run)}host-{host_index}/"
+    return f"{_run_put_prefix(session, run)}host-{host_index}/"
 
 
-def _run_object_prefix(session: SessionContext, run: PlannedRun) -> str:
+def _run_put_prefix(session: SessionContext, run: PlannedRun) -> str:
     """Below which a run puts new objects, on all hosts."""
     number = f"{run.point.digest}-{run.repeat}-{run.attempt}"
     return f"{session_object_prefix(session.session_id)}run-{number}/"

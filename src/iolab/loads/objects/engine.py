@@ -117,7 +117,7 @@ def engine_command(
     )
 
 
-def load_document(
+def load_task_document(
     job: ObjectsJob, data_set: Document, new_prefix: str, host_count: int
 ) -> Document:
     """What the load of one host is, as the agent is told; `rate` is this host's part."""
@@ -149,7 +149,7 @@ def load_document(
     return document
 
 
-def read_back_document(
+def read_back_task_document(
     job: ObjectsJob,
     data_set: Document,
     new_prefix: str,
@@ -163,7 +163,7 @@ def read_back_document(
         reading, order=ObjectOrder.ONCE, verify_every=1, retries_max=READ_BACK_RETRIES
     )
     return {
-        **load_document(reading, {**data_set, "count": object_count}, new_prefix, 1),
+        **load_task_document(reading, {**data_set, "count": object_count}, new_prefix, 1),
         "reads_new": True,
         "seed": seed,
         "runtime_s": runtime_s,
@@ -173,9 +173,9 @@ def read_back_document(
     }
 
 
-def load_time_and_output_limits(seconds: float, timeout_s: float) -> tuple[float, int]:
+def load_task_time_and_output_limits(runtime_s: float, timeout_s: float) -> tuple[float, int]:
     """How long a load of so many seconds may last, and how much it may print."""
-    limit_s = seconds + END_LIMIT_S + timeout_s
+    limit_s = runtime_s + END_LIMIT_S + timeout_s
     return limit_s, (math.ceil(limit_s) + SPARE_REPORTS) * REPORT_LIMIT_BYTES
 
 
@@ -266,7 +266,9 @@ class ObjectsLineReader(EngineLineReader):
             examples=printable_sentences(counts.get("examples"))[: limits.NOTES_MAX],
             backlog=tuple(self._backlog),
             sizes=tuple(
-                _size_counts(optional_table(counts, "kinds")) if self._has_several_sizes else ()
+                _size_class_counts(optional_table(counts, "kinds"))
+                if self._has_several_sizes
+                else ()
             ),
         )
 
@@ -291,10 +293,10 @@ def _optional_milliseconds(table: Mapping[str, Any], key: str) -> float | None:
     return float(value)
 
 
-def _request_counts(kinds: Mapping[str, Any]) -> list[ObjectOperationCount]:
+def _request_counts(operation_tables: Mapping[str, Any]) -> list[ObjectOperationCount]:
     counts: list[ObjectOperationCount] = []
     for operation in (*ObjectOperation, *ContentlessObjectOperation):
-        table = kinds.get(operation.key)
+        table = operation_tables.get(operation.key)
         if isinstance(table, dict):
             counts.append(_request_count(operation, table))
     return counts
@@ -315,9 +317,9 @@ def _request_count(operation: NamedOperation, table: Mapping[str, Any]) -> Objec
     )
 
 
-def _size_counts(kinds: Mapping[str, Any]) -> Iterator[SizeClassCount]:
+def _size_class_counts(operation_tables: Mapping[str, Any]) -> Iterator[SizeClassCount]:
     for operation in (*ObjectOperation, *ContentlessObjectOperation):
-        rows = optional_table(kinds, operation.key).get("sizes")
+        rows = optional_table(operation_tables, operation.key).get("sizes")
         for row in (rows if isinstance(rows, list) else [])[: limits.LISTED_MAX]:
             match row:
                 case [int(limit_bytes), dict(table)]:
@@ -360,9 +362,9 @@ def _endpoint_counts(table: object) -> list[EndpointCount]:
     ]
 
 
-def _endpoint_latencies(kinds: Mapping[str, Any]) -> Iterator[EndpointLatency]:
+def _endpoint_latencies(operation_tables: Mapping[str, Any]) -> Iterator[EndpointLatency]:
     for operation in (*ObjectOperation, *ContentlessObjectOperation):
-        table = kinds.get(operation.key)
+        table = operation_tables.get(operation.key)
         if isinstance(table, dict):
             yield EndpointLatency(operation=operation.key, **_latency_count_fields(table))
 

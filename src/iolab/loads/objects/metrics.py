@@ -91,11 +91,11 @@ def object_metric_values(view: ObjectsView, hosts: Sequence[int]) -> dict[str, f
             [run for index in hosts if (run := view.details_of_host(index))]
         ),
         GENERATOR_LIMIT.key: _generator_limit_ops_per_s(view, hosts),
-        OPERATIONS.key: whole_operations_per_s(view, hosts),
+        OPERATIONS.key: all_operations_per_s(view, hosts),
     }
 
 
-def whole_operations_per_s(view: ObjectsView, hosts: Sequence[int]) -> float:
+def all_operations_per_s(view: ObjectsView, hosts: Sequence[int]) -> float:
     """How many operations those hosts did a second, whatever kind."""
     return sum(view.operation_rate_per_s(hosts, operation) for operation in WHOLE_OPERATIONS)
 

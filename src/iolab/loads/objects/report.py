@@ -227,9 +227,9 @@ def workloads_table(study: Study) -> Table:
         row_of_cells(
             workload.title,
             operation_shares_text(job),
-            _objects_of_workload_text(workload, job),
+            _object_count_and_sizes_text(workload, job),
             format_count(job.prefix_count),
-            format_bytes(job.part_bytes) if job.has_parts and job.part_bytes else DASH,
+            format_bytes(job.part_bytes) if job.has_multipart_objects and job.part_bytes else DASH,
             workload.axis_values_texts.get("concurrency", str(job.concurrency)),
             workload.axis_values_texts.get("rate", str(job.rate or DASH)),
         )
@@ -239,7 +239,7 @@ def workloads_table(study: Study) -> Table:
     return Table("Workloads on objects", text_and_number_columns(texts), rows)
 
 
-def _objects_of_workload_text(workload: Workload, job: ObjectsJob) -> str:
+def _object_count_and_sizes_text(workload: Workload, job: ObjectsJob) -> str:
     sizes = workload.axis_values_texts.get("size") or object_sizes_text(job)
     return f"{format_count(job.object_count)} of {sizes}"
 

@@ -90,8 +90,8 @@ async def run_object_store_task(
         raise EngineError(f"s3 on host '{host.name}': {fault}.", "Run again.") from None
 
 
-def _fault_text(host: str, store: ObjectStore, faults: Sequence[str]) -> str:
-    reason = excerpt("; ".join(fault.rstrip(".") for fault in faults), 600)
+def _fault_text(host: str, store: ObjectStore, fault_texts: Sequence[str]) -> str:
+    reason = excerpt("; ".join(fault.rstrip(".") for fault in fault_texts), 600)
     return f"{store.url_text}, from host '{host}': {reason}."
 
 
@@ -101,17 +101,19 @@ async def create_bucket_if_missing(host: Host, access: ObjectStoreAccess) -> boo
     return isinstance(answer, dict) and answer.get("created") is True
 
 
-async def remove_objects(host: Host, access: ObjectStoreAccess, prefix: str) -> Document:
+async def remove_objects(host: Host, access: ObjectStoreAccess, object_prefix: str) -> Document:
     """Remove everything below a prefix of iolab's own; what was removed."""
-    document = {"task": "delete", "prefix": prefix, "concurrency": CONCURRENCY}
+    document = {"task": "delete", "prefix": object_prefix, "concurrency": CONCURRENCY}
     answer = await run_object_store_task(
         host, access, document, "delete", limit_s=LONG_TASK_LIMIT_S
     )
     return answer if isinstance(answer, dict) else {}
 
 
-async def list_session_prefixes(host: Host, access: ObjectStoreAccess, prefix: str) -> list[str]:
+async def list_session_prefixes(
+    host: Host, access: ObjectStoreAccess, object_prefix: str
+) -> list[str]:
     """The prefixes of sessions that have objects in the bucket."""
-    document = {"task": "list-prefixes", "prefix": prefix}
+    document = {"task": "list-prefixes", "prefix": object_prefix}
     answer = await run_object_store_task(host, access, document, "prefixes")
     return [str(each) for each in answer] if isinstance(answer, list) else []

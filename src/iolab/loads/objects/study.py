@@ -59,7 +59,7 @@ class ObjectsStudyKind(LoadStudyKind):
         """Add every fault of its workloads that no single key shows."""
         add_objects_faults(document, tables)
 
-    def run_writes(self, study: Study, point: Point, hosts: HostStudyKind) -> RunWrites:  # noqa: ARG002
+    def run_writes(self, study: Study, point: Point, host_kind: HostStudyKind) -> RunWrites:  # noqa: ARG002
         """What its PUTs write, at their rate where there is one."""
         job = ObjectsJob.require_type(point.job)
         seconds = study.method.load_seconds_range
@@ -74,10 +74,14 @@ class ObjectsStudyKind(LoadStudyKind):
         return RunWrites(hosts_at_target_speed=makers, seconds_range=seconds)
 
     def load_demand(
-        self, study: Study, runs: Sequence[PlannedRun], rate: float, hosts: HostStudyKind
+        self,
+        study: Study,
+        runs: Sequence[PlannedRun],
+        host_write_bytes_per_s: float,
+        host_kind: HostStudyKind,
     ) -> LoadDemand:
         """With the objects that are put before the runs, by all hosts together."""
-        demand = super().load_demand(study, runs, rate, hosts)
+        demand = super().load_demand(study, runs, host_write_bytes_per_s, host_kind)
         generator_limit_items = _generator_limit_time_items(study, self.runs_of_kind(runs))
         read_back_items = _read_back_time_items(study, self.runs_of_kind(runs))
         demand = replace(

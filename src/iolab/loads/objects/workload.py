@@ -147,7 +147,7 @@ class ObjectsJob(AnyJob, Record, tag="objects"):
             BY_FIRST_BYTE: ObjectOperation.OBJECT_GET_FIRST_BYTE.latency_key("p99"),
         }
     )
-    keys: ClassVar[Mapping[str, str]] = MappingProxyType(
+    field_by_study_key: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "size": "object_bytes",
             "objects": "object_count",
@@ -239,7 +239,7 @@ class ObjectsJob(AnyJob, Record, tag="objects"):
         return sum(each.size_bytes * each.share for each in self.sizes) / total
 
     @property
-    def has_parts(self) -> bool:
+    def has_multipart_objects(self) -> bool:
         """Whether any of its objects goes in parts."""
         return self.part_bytes is not None and self.largest_object_bytes > self.part_bytes
 

@@ -34,7 +34,7 @@ def accelerator_utilisation_sentences(study: Study, points: Sequence[PointSummar
     """Each workload that was measured without being invalid; empty where none was."""
     return " ".join(
         _workload_sentence(study.workload(workload), others, own)
-        for (workload, _, others), own in _usable_points_by_all_but_accelerators(
+        for (workload, _, others), own in _usable_points_by_axes_without_accelerators(
             study, points
         ).items()
     )
@@ -46,7 +46,7 @@ def accelerator_count_of_point(workload: Workload, point: PointSummary) -> int:
     return int(dict(point.key.axis).get(AXIS, job.accelerators))
 
 
-def _usable_points_by_all_but_accelerators(
+def _usable_points_by_axes_without_accelerators(
     study: Study, points: Sequence[PointSummary]
 ) -> Mapping[tuple[str, str, Axis], list[PointSummary]]:
     """Those that are not invalid, by workload, configuration and all axes but accelerators."""
@@ -64,7 +64,9 @@ def _usable_points_by_all_but_accelerators(
     return grouped
 
 
-def _workload_sentence(workload: Workload, others: Axis, points: Sequence[PointSummary]) -> str:
+def _workload_sentence(
+    workload: Workload, other_axis_values: Axis, points: Sequence[PointSummary]
+) -> str:
     """`Keeps 24 emulated h100 accelerators of 3D U-Net at 92 %; 32 fall to 83 %, for …`."""
     job = TrainingJob.require_type(workload.job)
     ordered = sorted(points, key=lambda point: accelerator_count_of_point(workload, point))
@@ -72,28 +74,28 @@ def _workload_sentence(workload: Workload, others: Axis, points: Sequence[PointS
         point for point in ordered if (point.metric_value(UTILISATION.key) or 0.0) >= job.threshold
     ]
     own = workload.title if job.dataset == CUSTOM else SAMPLE_SETS[job.dataset].title
-    name = f"{own}, {axis_values_text(others)}" if others else own
+    name = f"{own}, {axis_values_text(other_axis_values)}" if other_axis_values else own
     if not fed:
         least = ordered[0]
-        emulated = _accelerators_text(job, accelerator_count_of_point(workload, least))
+        emulated = _emulated_accelerators_text(job, accelerator_count_of_point(workload, least))
         text = (
             f"Does not keep {emulated} of {name} at {percent_text(job.threshold)}: "
-            f"{_utilisation_text(least)}{_wait_cause_text(least)}"
+            f"{_utilisation_text(least)}{_largest_wait_cause_text(least)}"
         )
         return f"{text}{_indicative_suffix(least)}."
     best = fed[-1]
     count = accelerator_count_of_point(workload, best)
-    text = f"Keeps {_accelerators_text(job, count)} of {name} at {_utilisation_text(best)}"
+    text = f"Keeps {_emulated_accelerators_text(job, count)} of {name} at {_utilisation_text(best)}"
     beyond = next((p for p in ordered if accelerator_count_of_point(workload, p) > count), None)
     if beyond is None:
         text += ", the most that were tried"
     else:
         more = accelerator_count_of_point(workload, beyond)
-        text += f"; {more} fall to {_utilisation_text(beyond)}{_wait_cause_text(beyond)}"
+        text += f"; {more} fall to {_utilisation_text(beyond)}{_largest_wait_cause_text(beyond)}"
     return f"{text}; {_read_rate_text(best)}{_indicative_suffix(best)}."
 
 
-def _accelerators_text(job: TrainingJob, count: int) -> str:
+def _emulated_accelerators_text(job: TrainingJob, count: int) -> str:
     return counted_noun(count, f"emulated {job.accelerator} accelerator".replace("  ", " "))
 
 
@@ -101,7 +103,7 @@ def _utilisation_text(point: PointSummary) -> str:
     return f"{metric_value_text(point.metrics[UTILISATION.key])} utilisation"
 
 
-def _wait_cause_text(point: PointSummary) -> str:
+def _largest_wait_cause_text(point: PointSummary) -> str:
     share, text = max(
         ((point.metric_value(spec.key) or 0.0, text) for spec, text in CAUSES),
         key=lambda cause: cause[0],

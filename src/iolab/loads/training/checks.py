@@ -52,8 +52,10 @@ def check_step_parts(view: TrainingView, host_index: int) -> CheckAnswer:
         return unchecked_answer(f"{host.host} {_NO_DETAILS}")
     seconds = float(view.load.seconds[host_index])
     counted = (TrainingOperation.STEP, TrainingOperation.FIRST_STEP)
-    spent_s = sum(view.count_and_seconds(host_index, operation)[1] for operation in counted)
-    steps = sum(view.count_and_seconds(host_index, operation)[0] for operation in counted)
+    spent_s = sum(
+        view.operation_count_and_seconds(host_index, operation)[1] for operation in counted
+    )
+    steps = sum(view.operation_count_and_seconds(host_index, operation)[0] for operation in counted)
     # One step of each may be cut by the begin of the window, and one by its end.
     cut_s = 2 * run.accelerators * spent_s / max(steps, 1)
     missing_s = max(abs(run.accelerators * seconds - spent_s) - cut_s, 0.0)
@@ -171,8 +173,8 @@ def check_files_fit_in_memory(view: TrainingView, host_index: int) -> CheckAnswe
     )
 
 
-def lru_hit_share(held_share: float) -> float:
+def lru_hit_share(capacity_share: float) -> float:
     """Reads of reshuffled epochs that hit an LRU memory which holds so large a part of the set."""
-    if held_share >= 1:
+    if capacity_share >= 1:
         return 1.0
-    return held_share + (1 - held_share) * math.log1p(-held_share)
+    return capacity_share + (1 - capacity_share) * math.log1p(-capacity_share)

@@ -72,18 +72,20 @@ class TrainingView(OperationsView, Record, dict=True):
         """What a host did in the whole run."""
         return training_details_of_host(self.hosts[host_index])
 
-    def count_and_seconds(self, host_index: int, operation: TrainingOperation) -> tuple[int, float]:
+    def operation_count_and_seconds(
+        self, host_index: int, operation: TrainingOperation
+    ) -> tuple[int, float]:
         """How many of an operation a host did in the window, and their time together."""
         seconds = self.operation_total_ns([host_index], operation) / NS_PER_S
         return self.operation_count([host_index], operation), seconds
 
     def step_shares(self, host_index: int) -> StepShares | None:
         """The parts of a host's steps in the window; None where it ended none."""
-        count, step_s = self.count_and_seconds(host_index, TrainingOperation.STEP)
+        count, step_s = self.operation_count_and_seconds(host_index, TrainingOperation.STEP)
         if not count or step_s <= 0:
             return None
         waits = [
-            self.count_and_seconds(host_index, operation)[1] / step_s
+            self.operation_count_and_seconds(host_index, operation)[1] / step_s
             for operation in (
                 TrainingOperation.STORAGE_WAIT,
                 TrainingOperation.BARRIER_WAIT,
@@ -136,7 +138,7 @@ def _samples_per_s(view: TrainingView, hosts: Sequence[int]) -> float:
 
 def _whole_run_metric_values(view: TrainingView, hosts: Sequence[int]) -> dict[str, float | None]:
     job, runs = view.training_job, [view.details_of_host(index) for index in hosts]
-    published = [_published_utilisation(job, run) for run in runs if run is not None]
+    published = [_mean_utilisation_over_epochs(job, run) for run in runs if run is not None]
     first = [epoch_utilisation(job, run.first_epoch) for run in runs if run is not None]
     return {
         PUBLISHED_UTILISATION.key: _mean_if_all_known(published),
@@ -145,7 +147,7 @@ def _whole_run_metric_values(view: TrainingView, hosts: Sequence[int]) -> dict[s
     }
 
 
-def _published_utilisation(job: TrainingJob, run: TrainingHostDetails) -> float | None:
+def _mean_utilisation_over_epochs(job: TrainingJob, run: TrainingHostDetails) -> float | None:
     """The mean of epochs; of those after the first only their sum is known."""
     first = epoch_utilisation(job, run.first_epoch)
     later = epoch_utilisation(job, run.later_epochs)

@@ -166,8 +166,8 @@ class TrainingTable(SearchTable):
     def _default_accelerator(self) -> str:
         return next(iter(self.sample_set.steps)) if self.sample_set else ""
 
-    def _published_file_count(self, step: TrainingStep, per_file: int) -> int:
-        return math.ceil(PUBLISHED_STEPS * step.batch / per_file) * max(self.accelerators)
+    def _published_file_count(self, step: TrainingStep, samples_per_file: int) -> int:
+        return math.ceil(PUBLISHED_STEPS * step.batch / samples_per_file) * max(self.accelerators)
 
     def _sample_size_deviation(self) -> dict[str, int]:
         """The deviation of sizes and what they are multiples of; none where all are alike."""

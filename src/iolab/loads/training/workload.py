@@ -66,7 +66,7 @@ class TrainingJob(AnyJob, Record, tag="training-read"):
             BY_SAMPLES: SAMPLES.key,
         }
     )
-    keys: ClassVar[Mapping[str, str]] = MappingProxyType({"read_size": "read_bytes"})
+    field_by_study_key: ClassVar[Mapping[str, str]] = MappingProxyType({"read_size": "read_bytes"})
 
     engine: EngineName
     dataset: str

@@ -48,7 +48,7 @@ def test_many_rows_are_told_by_a_sample(records: int) -> None:
     found, (ranges, sample) = counted(records, records)
     assert found.method == "estimate"
     assert found.is_compatible_with(records)
-    assert found.error < 0.03 * records
+    assert found.max_error < 0.03 * records
     assert ranges == RANGES
     assert ranges % sample == 0
     # Enough to tell, and no more than twice that but for a single range.

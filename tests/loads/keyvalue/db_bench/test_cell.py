@@ -105,6 +105,8 @@ def test_an_old_version_of_which_nobody_knows_when_it_ran_is_a_fault() -> None:
     old = whole.stdout.replace(b" 3.001 seconds 664513 operations", b"")
     reading, told = read_bench_run(asked(), replace(whole, stdout=old, stderr=b""), halted=False)
     assert ["when it ran" in fault for fault in reading.faults + told.faults] == [True] * 2
-    reading, _ = read_bench_run(asked(), replace(whole, stdout=old, start_heard_ns=1), halted=False)
+    reading, _ = read_bench_run(
+        asked(), replace(whole, stdout=old, latest_possible_start_ns=1), halted=False
+    )
     assert reading.faults == ()
     assert len(reading.intervals) == 2

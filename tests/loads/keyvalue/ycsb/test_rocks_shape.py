@@ -13,7 +13,7 @@ from tests.loads.keyvalue.ycsb.fixtures import stdout
 def test_a_settled_database() -> None:
     found = parse_rocksdb_shape(stdout("settle"))
     assert found is not None
-    assert (found.keys, found.value_bytes, found.memtable_entries) == (20_000, 82_880_000, 0)
+    assert (found.key_count, found.value_bytes, found.memtable_entries) == (20_000, 82_880_000, 0)
     assert found.shape == StoreShape((LevelShape(1, 2, 84_275_566),), None, 0)
     assert database_shape_faults(found, 20_000) == ()
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from iolab.loads.keyvalue.cost import (
     CONNECT_S,
     CONNECT_SPREAD_S,
-    start_allowance_s,
+    clients_start_allowance_s,
     ycsb_execution_limit_s,
 )
 from iolab.loads.keyvalue.workload import ServerKind
@@ -17,8 +17,8 @@ from tests.session.stage import study_of
 
 @pytest.mark.parametrize("kind", ServerKind)
 def test_several_clients_get_time_to_come_together(kind: ServerKind) -> None:
-    assert start_allowance_s(kind, 1) == CONNECT_S[kind]
-    assert start_allowance_s(kind, 12) == CONNECT_S[kind] + CONNECT_SPREAD_S
+    assert clients_start_allowance_s(kind, 1) == CONNECT_S[kind]
+    assert clients_start_allowance_s(kind, 12) == CONNECT_S[kind] + CONNECT_SPREAD_S
 
 
 def test_the_load_lasts_in_whole_seconds_and_never_less_than_asked() -> None:

@@ -142,13 +142,13 @@ class FioEngine:
     def layout_reader(self, data_set: DataSet) -> OutputReader:
         """A reader that finds fault with a layout that wrote less than the data set."""
 
-        def missing_layout_reason(last_document: FioDocument) -> str | None:
+        def incomplete_layout_reason(last_document: FioDocument) -> str | None:
             written = last_document.progress[Direction.WRITE].bytes
             wanted = data_set.bytes_per_host
             return None if written == wanted else f"fio wrote {written} of {wanted} bytes"
 
         return FioOutputReader(
-            (Direction.WRITE,), data_set_for_overwrite(data_set).numjobs, missing_layout_reason
+            (Direction.WRITE,), data_set_for_overwrite(data_set).numjobs, incomplete_layout_reason
         )
 
     def overwrite_command(
@@ -166,11 +166,11 @@ class FioEngine:
         region = data_set_for_overwrite(data_set)
         wanted = region.numjobs * overwrite_job_bytes(region, passes)
 
-        def short_overwrite_reason(last_document: FioDocument) -> str | None:
+        def incomplete_overwrite_reason(last_document: FioDocument) -> str | None:
             written = last_document.progress[Direction.WRITE].bytes
             return None if written >= wanted else f"fio wrote {written} of {wanted} bytes"
 
-        return FioOutputReader((Direction.WRITE,), region.numjobs, short_overwrite_reason)
+        return FioOutputReader((Direction.WRITE,), region.numjobs, incomplete_overwrite_reason)
 
     def measure_command(
         self,
@@ -475,13 +475,13 @@ def data_set_mismatch_faults(job: Job, data_set: DataSet) -> Iterable[Fault]:
         yield Fault(f"A block of {job.block_bytes} exceeds a file of {job.file_bytes} bytes.", hint)
 
 
-def _layout_faults(data_set: DataSet, block: int, ioengine: str) -> Iterable[Fault]:
+def _layout_faults(data_set: DataSet, block_bytes: int, ioengine: str) -> Iterable[Fault]:
     yield from _data_set_name_faults(data_set)
     yield from _range_faults("numjobs", data_set.numjobs, 1, JOBS_MAX)
     yield from _range_faults("files per job", data_set.files_per_job, 1, 1 << 20)
     if ioengine not in IOENGINES:
         yield Fault(f"ioengine '{ioengine}' is not one of {', '.join(IOENGINES)}.", "Choose one.")
-    if data_set.file_bytes < SECTOR_BYTES or block < SECTOR_BYTES:
+    if data_set.file_bytes < SECTOR_BYTES or block_bytes < SECTOR_BYTES:
         yield Fault(
             f"A file of {data_set.file_bytes} bytes is not a multiple of {SECTOR_BYTES}.",
             "Choose a filesize that is, best a multiple of 1 MiB.",

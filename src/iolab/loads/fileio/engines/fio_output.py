@@ -89,10 +89,10 @@ class JsonDocumentSplitter(Struct):
         self._buffer += piece
         documents: list[bytes] = []
         while close := self._next_closing_line():
-            block = bytes(self._buffer[: close.end()])
+            json_dict = bytes(self._buffer[: close.end()])
             del self._buffer[: close.end()]
             self._searched = 0
-            document = self._complete_document(block)
+            document = self._complete_document(json_dict)
             if document:
                 documents.append(document)
         self._searched = self._buffer.rfind(b"\n") + 1
@@ -116,17 +116,17 @@ class JsonDocumentSplitter(Struct):
         self._discard_buffer()
         return documents
 
-    def _complete_document(self, block: bytes) -> bytes:
-        """The document that `block` ends with; empty when it ends none."""
-        if _is_single_document(block):
-            return block
-        opened = list(_OPEN.finditer(block))
+    def _complete_document(self, raw_text: bytes) -> bytes:
+        """The document that `raw_text` ends with; empty when it ends none."""
+        if _is_single_document(raw_text):
+            return raw_text
+        opened = list(_OPEN.finditer(raw_text))
         if not opened:
-            self._collect_message_lines(block)
+            self._collect_message_lines(raw_text)
             return b""
         self.broken_count += len(opened) - 1
-        self._collect_message_lines(block[: opened[0].start()])
-        document = block[opened[-1].start() :]
+        self._collect_message_lines(raw_text[: opened[0].start()])
+        document = raw_text[opened[-1].start() :]
         foreign = _AT_MARGIN.findall(document)
         if foreign:
             self._collect_message_lines(b"".join(foreign))
@@ -150,13 +150,13 @@ class JsonDocumentSplitter(Struct):
                 self.message_lines.append(words)
 
 
-def _is_single_document(block: bytes) -> bool:
+def _is_single_document(raw_text: bytes) -> bool:
     """Whether a block that ends with a closing line is one document and nothing else."""
-    if not (block.startswith(b"{\n") and block.endswith(b"\n}\n")):
+    if not (raw_text.startswith(b"{\n") and raw_text.endswith(b"\n}\n")):
         return False
     # Every line but the first and the last is indented: one line's end has no blank after it. Bytes
     # are compared as arrays, since a search for two of them takes longer than to parse them all.
-    text = np.frombuffer(block, dtype=np.uint8)
+    text = np.frombuffer(raw_text, dtype=np.uint8)
     at_margin = (text[:-1] == _LINE_END) & (text[1:] != _BLANK)
     return int(np.count_nonzero(at_margin)) == 1
 
@@ -164,43 +164,43 @@ def _is_single_document(block: bytes) -> bool:
 _LINE_END, _BLANK = b"\n "
 
 
-Block = Mapping[str, Any]
+JsonDict = Mapping[str, Any]
 
 
-def direction_totals(blocks: Sequence[Block], counts: Counts) -> DirectionTotals:
-    """One direction over all jobs of a group; `counts` are their pooled latency bins.
+def direction_totals(json_dicts: Sequence[JsonDict], counts_by_bin: Counts) -> DirectionTotals:
+    """One direction over all jobs of a group; `counts_by_bin` are their pooled latency bins.
 
     Of a single block the percentiles are fio's own; of several they come from the pooled bins by
     fio's rank rule, since percentiles of parts cannot be pooled.
     """
-    weights = [_number_or_zero(block, "total_ios") for block in blocks]
-    latencies = [_inner_block_or_empty(block, "lat_ns") for block in blocks]
+    weights = [_number_or_zero(json_dict, "total_ios") for json_dict in json_dicts]
+    latencies = [_inner_dict_or_empty(json_dict, "lat_ns") for json_dict in json_dicts]
     used = [lat for lat, weight in zip(latencies, weights, strict=True) if weight] or latencies
     lowest = int(min(_number_or_zero(lat, "min") for lat in used))
     highest = int(max(_number_or_zero(lat, "max") for lat in used))
     return DirectionTotals(
         ios=int(sum(weights)),
-        bytes=int(sum(_number_or_zero(block, "io_bytes") for block in blocks)),
-        runtime_ms=int(max(_number_or_zero(block, "runtime") for block in blocks)),
-        iops=float(sum(_number_or_zero(block, "iops") for block in blocks)),
-        bw_bytes_per_s=float(sum(_bytes_per_s(block) for block in blocks)),
+        bytes=int(sum(_number_or_zero(json_dict, "io_bytes") for json_dict in json_dicts)),
+        runtime_ms=int(max(_number_or_zero(json_dict, "runtime") for json_dict in json_dicts)),
+        iops=float(sum(_number_or_zero(json_dict, "iops") for json_dict in json_dicts)),
+        bw_bytes_per_s=float(sum(_bytes_per_s(json_dict) for json_dict in json_dicts)),
         lat_min_ns=lowest,
         lat_max_ns=highest,
-        lat_mean_ns=_weighted_mean_of_blocks(latencies, weights),
-        slat_mean_ns=_weighted_mean_of_blocks(
-            [_inner_block_or_empty(block, "slat_ns") for block in blocks], weights
+        lat_mean_ns=_weighted_mean_of_dicts(latencies, weights),
+        slat_mean_ns=_weighted_mean_of_dicts(
+            [_inner_dict_or_empty(json_dict, "slat_ns") for json_dict in json_dicts], weights
         ),
-        clat_mean_ns=_weighted_mean_of_blocks(
-            [_inner_block_or_empty(block, "clat_ns") for block in blocks], weights
+        clat_mean_ns=_weighted_mean_of_dicts(
+            [_inner_dict_or_empty(json_dict, "clat_ns") for json_dict in json_dicts], weights
         ),
-        percentiles=_percentiles_ns(latencies, Histogram(counts, lowest, highest)),
-        short_ios=int(sum(_number_or_zero(block, "short_ios") for block in blocks)),
-        dropped_ios=int(sum(_number_or_zero(block, "drop_ios") for block in blocks)),
+        percentiles=_percentiles_ns(latencies, Histogram(counts_by_bin, lowest, highest)),
+        short_ios=int(sum(_number_or_zero(json_dict, "short_ios") for json_dict in json_dicts)),
+        dropped_ios=int(sum(_number_or_zero(json_dict, "drop_ios") for json_dict in json_dicts)),
     )
 
 
 def engine_totals(
-    blocks: Sequence[Block],
+    json_dicts: Sequence[JsonDict],
     directions: Mapping[Direction, DirectionTotals | None],
     *,
     error: int,
@@ -208,10 +208,10 @@ def engine_totals(
 ) -> EngineTotals:
     """The whole run: depth shares weighted by I/Os, CPU as the mean over the printed jobs."""
     weights = [
-        sum(_number_or_zero(_inner_block_or_empty(job, way.key), "total_ios") for way in Direction)
-        for job in blocks
+        sum(_number_or_zero(_inner_dict_or_empty(job, way.key), "total_ios") for way in Direction)
+        for job in json_dicts
     ]
-    depths = [_inner_block_or_empty(job, "iodepth_level") for job in blocks]
+    depths = [_inner_dict_or_empty(job, "iodepth_level") for job in json_dicts]
     shares = tuple(
         (key, _weighted_mean([_number_or_zero(d, key) for d in depths], weights))
         for key in DEPTH_LEVELS
@@ -221,39 +221,44 @@ def engine_totals(
         write=directions.get(Direction.WRITE),
         trim=directions.get(Direction.TRIM),
         depth_percent=shares,
-        user_cpu_percent=sum(_number_or_zero(job, "usr_cpu") for job in blocks) / len(blocks),
-        system_cpu_percent=sum(_number_or_zero(job, "sys_cpu") for job in blocks) / len(blocks),
+        user_cpu_percent=sum(_number_or_zero(job, "usr_cpu") for job in json_dicts)
+        / len(json_dicts),
+        system_cpu_percent=sum(_number_or_zero(job, "sys_cpu") for job in json_dicts)
+        / len(json_dicts),
         error=error,
         jobs=job_count,
     )
 
 
-def _percentiles_ns(latencies: Sequence[Block], pooled: Histogram) -> tuple[tuple[float, int], ...]:
+def _percentiles_ns(
+    latency_dicts: Sequence[JsonDict], pooled_histogram: Histogram
+) -> tuple[tuple[float, int], ...]:
     own = [
-        _values_by_percentile(_inner_block_or_empty(latency, "percentile")) for latency in latencies
+        _values_by_percentile(_inner_dict_or_empty(latency, "percentile"))
+        for latency in latency_dicts
     ]
     if len(own) == 1:
         return tuple(sorted(own[0].items()))
     ranks = sorted({rank for percentiles in own for rank in percentiles})
-    values = ((rank, pooled.percentile_ns(rank)) for rank in ranks)
+    values = ((rank, pooled_histogram.percentile_ns(rank)) for rank in ranks)
     return tuple((rank, round(value)) for rank, value in values if value is not None)
 
 
-def _values_by_percentile(percentile: Block) -> dict[float, int]:
-    ranks = {key: value for key, value in percentile.items() if _RANK.fullmatch(key)}
+def _values_by_percentile(percentile_dict: JsonDict) -> dict[float, int]:
+    ranks = {key: value for key, value in percentile_dict.items() if _RANK.fullmatch(key)}
     return {float(key): int(value) for key, value in ranks.items() if isinstance(value, int)}
 
 
-def _bytes_per_s(block: Block) -> float:
+def _bytes_per_s(json_dict: JsonDict) -> float:
     """Bytes a second: `bw_bytes`, or from bytes and runtime where fio's integer is missing."""
-    if "bw_bytes" in block:
-        return _number_or_zero(block, "bw_bytes")
-    runtime = _number_or_zero(block, "runtime")
-    return _number_or_zero(block, "io_bytes") * 1000 / runtime if runtime else 0.0
+    if "bw_bytes" in json_dict:
+        return _number_or_zero(json_dict, "bw_bytes")
+    runtime = _number_or_zero(json_dict, "runtime")
+    return _number_or_zero(json_dict, "io_bytes") * 1000 / runtime if runtime else 0.0
 
 
-def _weighted_mean_of_blocks(parts: Sequence[Block], weights: Sequence[float]) -> float:
-    return _weighted_mean([_number_or_zero(part, "mean") for part in parts], weights)
+def _weighted_mean_of_dicts(latency_dicts: Sequence[JsonDict], weights: Sequence[float]) -> float:
+    return _weighted_mean([_number_or_zero(part, "mean") for part in latency_dicts], weights)
 
 
 def _weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float:
@@ -263,13 +268,13 @@ def _weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float:
     return sum(value * weight for value, weight in zip(values, weights, strict=True)) / total
 
 
-def _inner_block_or_empty(block: Block, key: str) -> Block:
-    inner = block.get(key)
+def _inner_dict_or_empty(json_dict: JsonDict, key: str) -> JsonDict:
+    inner = json_dict.get(key)
     return inner if isinstance(inner, dict) else {}
 
 
-def _number_or_zero(block: Block, key: str) -> float:
-    value = block.get(key, 0)
+def _number_or_zero(json_dict: JsonDict, key: str) -> float:
+    value = json_dict.get(key, 0)
     return value if isinstance(value, int | float) and math.isfinite(value) else 0
 
 
@@ -296,7 +301,7 @@ class FioDocument(Record):
     """
 
     version: str
-    at_ns: int
+    report_real_ns: int
     job_start_ms: int | None
     error: int
     progress: Mapping[Direction, DirectionProgress]
@@ -317,13 +322,15 @@ class FioDocument(Record):
 
         Raises DocumentError when one of them is a number that cannot be kept.
         """
-        printed = _job_blocks(_parse_report(self.text))
+        printed = _job_dicts(_parse_report(self.text))
         parts: dict[Direction, DirectionTotals | None] = {}
         for direction in Direction:
-            blocks = [job[direction.key] for job in printed]
+            json_dicts = [job[direction.key] for job in printed]
             progress = self.progress[direction]
             asked = direction in directions or progress.ios > 0
-            parts[direction] = _checked_direction_totals(blocks, progress.counts) if asked else None
+            parts[direction] = (
+                _checked_direction_totals(json_dicts, progress.counts) if asked else None
+            )
         return engine_totals(printed, parts, error=self.error, job_count=job_count)
 
 
@@ -387,22 +394,22 @@ def _fio_document_of_usual_report(text: bytes, report: _Report) -> FioDocument:
         raise _UnusualReportError
     return FioDocument(
         version=report.version,
-        at_ns=report.timestamp_ms * NS_PER_MS,
+        report_real_ns=report.timestamp_ms * NS_PER_MS,
         job_start_ms=min((job.job_start for job in jobs if job.job_start), default=None),
         error=next((job.error for job in jobs if job.error), 0),
         progress={
-            Direction.READ: _progress_of_parts([job.read for job in jobs]),
-            Direction.WRITE: _progress_of_parts([job.write for job in jobs]),
-            Direction.TRIM: _progress_of_parts([job.trim for job in jobs]),
+            Direction.READ: _direction_progress_of_jobs([job.read for job in jobs]),
+            Direction.WRITE: _direction_progress_of_jobs([job.write for job in jobs]),
+            Direction.TRIM: _direction_progress_of_jobs([job.trim for job in jobs]),
         },
         text=text,
     )
 
 
-def _progress_of_parts(parts: Sequence[_Direction]) -> DirectionProgress:
+def _direction_progress_of_jobs(job_directions: Sequence[_Direction]) -> DirectionProgress:
     """One direction of all jobs of the group. Raises _UnusualReportError without bins."""
     counts, ios, lat_sum = _NO_COUNTS, 0, 0.0
-    for part in parts:
+    for part in job_directions:
         bins = part.lat_ns.bins
         if bins:
             own = _counts_by_bin(bins)
@@ -415,9 +422,9 @@ def _progress_of_parts(parts: Sequence[_Direction]) -> DirectionProgress:
     return DirectionProgress(
         counts,
         ios,
-        sum(part.io_bytes for part in parts),
+        sum(part.io_bytes for part in job_directions),
         lat_sum,
-        max(part.runtime for part in parts),
+        max(part.runtime for part in job_directions),
     )
 
 
@@ -438,7 +445,7 @@ def _counts_by_bin(bins: Mapping[int, int]) -> Counts:
 
 def _fio_document_of_any_report(text: bytes, root: Mapping[str, Any]) -> FioDocument:
     """The document of the parsed report `root`."""
-    jobs = _job_blocks(root)
+    jobs = _job_dicts(root)
     groups = {job.get("groupid", 0) for job in jobs}
     if len(groups) > 1:
         raise DocumentError(
@@ -448,7 +455,7 @@ def _fio_document_of_any_report(text: bytes, root: Mapping[str, Any]) -> FioDocu
     errors = [int(_require_number(job, "error")) for job in jobs]
     return FioDocument(
         version=str(root.get("fio version", "")),
-        at_ns=int(_require_number(root, "timestamp_ms", MS_MAX)) * NS_PER_MS,
+        report_real_ns=int(_require_number(root, "timestamp_ms", MS_MAX)) * NS_PER_MS,
         job_start_ms=min((start for start in starts if start > 0), default=None),
         error=next((error for error in errors if error), 0),
         progress={way: _direction_progress(jobs, way.key) for way in Direction},
@@ -456,7 +463,7 @@ def _fio_document_of_any_report(text: bytes, root: Mapping[str, Any]) -> FioDocu
     )
 
 
-def _job_blocks(root: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+def _job_dicts(root: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     jobs = root.get("jobs")
     if not isinstance(jobs, list) or not jobs or not all(isinstance(job, dict) for job in jobs):
         raise DocumentError("fio printed a report without jobs")
@@ -464,10 +471,10 @@ def _job_blocks(root: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def _checked_direction_totals(
-    blocks: Sequence[Mapping[str, Any]], counts: Counts
+    json_dicts: Sequence[Mapping[str, Any]], counts_by_bin: Counts
 ) -> DirectionTotals:
     try:
-        totals = direction_totals(blocks, counts)
+        totals = direction_totals(json_dicts, counts_by_bin)
     except OverflowError:
         raise DocumentError("fio printed a report with a number that is none") from None
     # Numbers are checked here, and not by a function that is called for each while they are read:
@@ -503,32 +510,36 @@ def _direction_progress(jobs: Sequence[Mapping[str, Any]], name: str) -> Directi
     counts = _NO_COUNTS
     moved, lat_sum, runtime = 0, 0.0, 0
     for job in jobs:
-        block = job.get(name)
-        if not isinstance(block, dict):
+        json_dict = job.get(name)
+        if not isinstance(json_dict, dict):
             raise DocumentError(f"fio printed a report without '{name}'")
-        own, mean = _latency_counts_and_mean(block, name)
+        own, mean = _latency_counts_and_mean(json_dict, name)
         if own is not _NO_COUNTS:
             counts = own if counts is _NO_COUNTS else counts + own
             lat_sum += mean * int(own.sum())
-        moved += int(_require_number(block, "io_bytes"))
-        runtime = max(runtime, int(_require_number(block, "runtime", MS_MAX)))
+        moved += int(_require_number(json_dict, "io_bytes"))
+        runtime = max(runtime, int(_require_number(json_dict, "runtime", MS_MAX)))
     return DirectionProgress(counts, int(counts.sum()), moved, lat_sum, runtime)
 
 
-def _latency_counts_and_mean(block: Mapping[str, Any], name: str) -> tuple[Counts, float]:
+def _latency_counts_and_mean(
+    json_dict: Mapping[str, Any], direction_key: str
+) -> tuple[Counts, float]:
     """The dense bins of one job's direction and the mean latency in ns."""
-    latency = block.get("lat_ns")
+    latency = json_dict.get("lat_ns")
     if not isinstance(latency, dict):
-        raise DocumentError(f"fio printed no latencies for '{name}'")
+        raise DocumentError(f"fio printed no latencies for '{direction_key}'")
     bins = latency.get("bins")
     if bins is None or isinstance(bins, dict):
-        where, printed = _bin_indices_and_counts(bins or {}, name)
+        where, printed = _bin_indices_and_counts(bins or {}, direction_key)
     else:
-        raise DocumentError(f"fio printed no latency bins for '{name}'")
+        raise DocumentError(f"fio printed no latency bins for '{direction_key}'")
     if not printed.size:
         samples = _require_number(latency, "N") if "N" in latency else 0
         if samples > 0:
-            raise DocumentError(f"fio counted {samples} latencies for '{name}' and printed no bins")
+            raise DocumentError(
+                f"fio counted {samples} latencies for '{direction_key}' and printed no bins"
+            )
         return _NO_COUNTS, 0.0
     if not printed.any():
         return _NO_COUNTS, 0.0
@@ -537,7 +548,9 @@ def _latency_counts_and_mean(block: Mapping[str, Any], name: str) -> tuple[Count
     return counts, float(_require_number(latency, "mean"))
 
 
-def _bin_indices_and_counts(bins: Mapping[str, object], name: str) -> tuple[Counts, Counts]:
+def _bin_indices_and_counts(
+    bins: Mapping[str, object], direction_key: str
+) -> tuple[Counts, Counts]:
     """The same of an object that was parsed. Raises DocumentError."""
     try:
         where = np.fromiter(
@@ -547,7 +560,7 @@ def _bin_indices_and_counts(bins: Mapping[str, object], name: str) -> tuple[Coun
     except (KeyError, ValueError):
         counts = None
     if counts is None:
-        raise DocumentError(f"fio printed latencies of '{name}' in bins that no fio has")
+        raise DocumentError(f"fio printed latencies of '{direction_key}' in bins that no fio has")
     return where, counts
 
 
@@ -565,8 +578,10 @@ def _to_int64_array(values: Collection[object]) -> Counts:
 _NO_COUNTS.setflags(write=False)
 
 
-def _require_number(block: Mapping[str, Any], key: str, max_value: int = NUMBER_MAX) -> int | float:
-    value = block.get(key)
+def _require_number(
+    json_dict: Mapping[str, Any], key: str, max_value: int = NUMBER_MAX
+) -> int | float:
+    value = json_dict.get(key)
     if isinstance(value, int | float) and 0 <= value <= max_value:
         return value
     if isinstance(value, float) and value.is_integer():

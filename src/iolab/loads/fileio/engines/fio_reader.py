@@ -123,13 +123,13 @@ class FioOutputReader:
             for direction, now in document.progress.items()
             if direction in self._directions or now.ios
         )
-        start_ns = before.at_ns if before else _job_start_ns(document)
+        start_ns = before.report_real_ns if before else _job_start_ns(document)
         if self._first is None or self._first.runtime_ms == 0:
             # On a starved host the first report has I/Os and no runtime yet: it tells no start.
             self._first = _job_time(document)
         self._last = document
-        span_ns = max(document.at_ns - start_ns, 0)
-        return Interval(len(self._intervals), document.at_ns, span_ns, parts)
+        span_ns = max(document.report_real_ns - start_ns, 0)
+        return Interval(len(self._intervals), document.report_real_ns, span_ns, parts)
 
     def _run_bounds_ns(self) -> tuple[int | None, int | None]:
         """The first and the last moment of the job's own run, as far as fio tells them."""
@@ -137,11 +137,11 @@ class FioOutputReader:
         if first is None or last is None:
             return None, None
         if last.runtime_ms == 0:  # its jobs died without a word of how long they had run
-            return first.start_ns, last.at_ns
+            return first.start_ns, last.report_real_ns
         # A report made while jobs are ending counts their runtime twice; the last one is right.
         sure = first if first.runtime_ms <= last.runtime_ms else _job_time(last)
         start_ns = sure.start_ns
-        end_ns = min(start_ns + last.runtime_ms * NS_PER_MS, last.at_ns)
+        end_ns = min(start_ns + last.runtime_ms * NS_PER_MS, last.report_real_ns)
         return start_ns, max(end_ns, start_ns)
 
     def _add_end_faults(self, last_document: FioDocument) -> None:
@@ -164,31 +164,33 @@ class FioOutputReader:
 
 
 def apportion_bytes_and_clip_to_run(
-    log: IntervalLog, start_ns: int | None, end_ns: int | None
+    interval_log: IntervalLog, start_ns: int | None, end_ns: int | None
 ) -> IntervalLog:
     """The record of the run: bytes shared out by I/Os, intervals within the run's bounds.
 
     The log is corrected in place wherever no interval has to be joined with another.
     """
-    log.replace_bytes(distribute_bytes_by_ios(log.direction_ios_bytes_and_bin_count_rows.tolist()))
-    if start_ns is None or end_ns is None or len(log) == 0:
-        return log
-    ends_ns = log.seq_end_span_and_part_count_rows[:, 1].copy()
-    begin_ns = int(ends_ns[-2]) if len(log) > 1 else start_ns
+    interval_log.replace_bytes(
+        distribute_bytes_by_ios(interval_log.direction_ios_bytes_and_bin_count_rows.tolist())
+    )
+    if start_ns is None or end_ns is None or len(interval_log) == 0:
+        return interval_log
+    ends_ns = interval_log.seq_end_span_and_part_count_rows[:, 1].copy()
+    begin_ns = int(ends_ns[-2]) if len(interval_log) > 1 else start_ns
     ends_ns[-1] = min(int(ends_ns[-1]), max(end_ns, begin_ns))
     spans_ns = np.diff(ends_ns, prepend=start_ns)
     if spans_ns.min() > 0:
-        log.replace_times(ends_ns, spans_ns)
-        return log
-    return IntervalLog(clip_intervals_to_run(list(log), start_ns, end_ns))
+        interval_log.replace_times(ends_ns, spans_ns)
+        return interval_log
+    return IntervalLog(clip_intervals_to_run(list(interval_log), start_ns, end_ns))
 
 
-def distribute_bytes_by_ios(parts: Sequence[Sequence[int]]) -> list[int]:
+def distribute_bytes_by_ios(direction_rows: Sequence[Sequence[int]]) -> list[int]:
     """The bytes of each part (direction, I/Os, bytes, …) by its I/Os; the sums are kept."""
-    sizes = [size for _, _, size, *_ in parts]
-    for way in {way for way, *_ in parts}:
-        places = [place for place, part in enumerate(parts) if part[0] == way]
-        done = list(accumulate(parts[place][1] for place in places))
+    sizes = [size for _, _, size, *_ in direction_rows]
+    for way in {way for way, *_ in direction_rows}:
+        places = [place for place, part in enumerate(direction_rows) if part[0] == way]
+        done = list(accumulate(direction_rows[place][1] for place in places))
         moved = sum(sizes[place] for place in places)
         if done[-1]:
             until = [moved * count // done[-1] for count in done]
@@ -279,4 +281,4 @@ def _job_start_ns(document: FioDocument) -> int:
     """When the job started: as printed, else the document's time less the runtime in it."""
     if document.job_start_ms is not None:
         return document.job_start_ms * NS_PER_MS
-    return document.at_ns - document.runtime_ms * NS_PER_MS
+    return document.report_real_ns - document.runtime_ms * NS_PER_MS

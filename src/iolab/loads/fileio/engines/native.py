@@ -131,7 +131,7 @@ def measure_spec(
     return _timed_jobs_spec(job, jobs, seconds) | turn
 
 
-def trace_part_name(number: int) -> str:
+def trace_chunk_file_name(number: int) -> str:
     """The file of a piece of a trace, in the job's folder."""
     return f"trace.{number}"
 
@@ -147,7 +147,7 @@ def _trace_spec(job: Job) -> Spec:
             "Give the same file again, or begin a new session.",
         )
     return {
-        "parts": [trace_part_name(number) for number in range(trace_chunk_count(trace))],
+        "parts": [trace_chunk_file_name(number) for number in range(trace_chunk_count(trace))],
         "ios": len(trace.due_ns),
         "syncs": bool((trace.kinds == SYNC).any()),
     }
@@ -177,7 +177,7 @@ def layout_spec(data_set: DataSet, *, direct: bool, method: str, seed: int) -> S
         {**place, **_write_job_spec(block, LAYOUT_DEPTH, region.bytes_per_job, number + seed)}
         for number, place in enumerate(_file_specs_by_job(region, region.numjobs, create=True))
     ]
-    return _run_to_end_spec(jobs, direct=direct and block >= DIRECT_ALIGN_BYTES, method=method)
+    return _untimed_jobs_spec(jobs, direct=direct and block >= DIRECT_ALIGN_BYTES, method=method)
 
 
 def overwrite_spec(
@@ -192,7 +192,7 @@ def overwrite_spec(
         {**place, **_write_job_spec(block, FILL_DEPTH, each, number + seed)}
         for number, place in enumerate(_file_specs_by_job(region, region.numjobs))
     ]
-    return _run_to_end_spec(jobs, direct=direct and block >= DIRECT_ALIGN_BYTES, method=method)
+    return _untimed_jobs_spec(jobs, direct=direct and block >= DIRECT_ALIGN_BYTES, method=method)
 
 
 def readback_spec(job: Job, data_set: DataSet) -> Spec:
@@ -210,7 +210,7 @@ def readback_spec(job: Job, data_set: DataSet) -> Spec:
         }
         for number, place in enumerate(_file_specs_by_job(data_set, job.numjobs))
     ]
-    return _run_to_end_spec(jobs, direct=job.direct, method=job.ioengine)
+    return _untimed_jobs_spec(jobs, direct=job.direct, method=job.ioengine)
 
 
 def has_reads(job: Job) -> bool:
@@ -232,11 +232,11 @@ def spec_json(spec: Spec) -> str:
     return text
 
 
-def _timed_jobs_spec(job: Job, jobs: list[Spec], seconds: float | None) -> Spec:
+def _timed_jobs_spec(job: Job, job_specs: list[Spec], seconds: float | None) -> Spec:
     options = dict(job.options)
     return {
         "format": FORMAT,
-        "jobs": jobs,
+        "jobs": job_specs,
         "direct": job.direct,
         # Trims are plain calls, whatever other I/O of the workload file goes through; so are fio's.
         "method": METHODS[AUTO if job.access.has_trims else job.ioengine],
@@ -247,10 +247,10 @@ def _timed_jobs_spec(job: Job, jobs: list[Spec], seconds: float | None) -> Spec:
     }
 
 
-def _run_to_end_spec(jobs: list[Spec], *, direct: bool, method: str) -> Spec:
+def _untimed_jobs_spec(job_specs: list[Spec], *, direct: bool, method: str) -> Spec:
     return {
         "format": FORMAT,
-        "jobs": jobs,
+        "jobs": job_specs,
         "direct": direct,
         "method": METHODS[method],
         "runtime_s": None,
@@ -284,11 +284,11 @@ def _job_spec(job: Job) -> Spec:
     return shape
 
 
-def _write_job_spec(block: int, depth: int, io_bytes: int, seed: int) -> Spec:
+def _write_job_spec(block_bytes: int, depth: int, io_bytes: int, seed: int) -> Spec:
     """Sequential writes, flushed at the end; short, since thousands of jobs have to fit."""
     return {
         "rw": "write",
-        "blocks": [{"bytes": block}],
+        "blocks": [{"bytes": block_bytes}],
         "depth": depth,
         "io_bytes": io_bytes,
         "end_fsync": True,
@@ -386,8 +386,8 @@ def _offset_distribution_spec(job: Job, options: Mapping[str, str]) -> Spec:
     return {"kind": "permutation" if once and job.access.is_random else "uniform"}
 
 
-def _job_seed(seed: int, number: int) -> int:
-    return (seed * SEED_STEP + number) % SEED_LIMIT
+def _job_seed(seed: int, job_number: int) -> int:
+    return (seed * SEED_STEP + job_number) % SEED_LIMIT
 
 
 def _job_faults(job: Job) -> Iterable[Fault]:
@@ -451,7 +451,7 @@ class NativeEngine:
         """A reader that finds fault with a layout that wrote less than the data set."""
         jobs = data_set_for_overwrite(data_set).numjobs
         return NativeLineReader(
-            (Direction.WRITE,), jobs, missing_bytes_check(data_set.bytes_per_host)
+            (Direction.WRITE,), jobs, missing_bytes_reason_function(data_set.bytes_per_host)
         )
 
     def overwrite_command(
@@ -466,7 +466,9 @@ class NativeEngine:
         """A reader that finds fault with a fill that wrote less than it should."""
         region = data_set_for_overwrite(data_set)
         wanted = region.numjobs * overwrite_job_bytes(region, passes)
-        return NativeLineReader((Direction.WRITE,), region.numjobs, missing_bytes_check(wanted))
+        return NativeLineReader(
+            (Direction.WRITE,), region.numjobs, missing_bytes_reason_function(wanted)
+        )
 
     def measure_command(
         self,
@@ -515,7 +517,7 @@ class NativeEngine:
         return NativeLineReader(ways, job.numjobs)
 
 
-def missing_bytes_check(wanted_bytes: int) -> Callable[[EngineTotals], str | None]:
+def missing_bytes_reason_function(wanted_bytes: int) -> Callable[[EngineTotals], str | None]:
     """Says what a whole run of writes lacks of the bytes that were wanted."""
 
     def missing_bytes_reason(totals: EngineTotals) -> str | None:

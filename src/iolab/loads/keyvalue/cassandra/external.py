@@ -85,11 +85,11 @@ class ExternalServer(KeyValueServer):
     ) -> None:
         """It answers, and the table is there with the run's records; loaded when they are not."""
         self._keeps_table = session.study.target.keep_files
-        self.update_server_run(error=None)
+        self.update_server_run_details(error=None)
         try:
             tools = await self._find_java_and_install_jars(session, workdirs[0])
             schema = await tools.run_schema_action(self.addresses, "describe")
-            self.update_server_run(version=excerpt(schema.version, 40))
+            self.update_server_run_details(version=excerpt(schema.version, 40))
             require_keyspace_replication(schema, self._settings)
             wanted = record_set_of_run(run)
             if self._loaded == wanted and schema.columns is not None:
@@ -97,7 +97,7 @@ class ExternalServer(KeyValueServer):
             else:
                 await self._ensure_records(session, run, tools, schema, wanted, insert_records)
         except (HostError, EngineError) as fault:
-            self.update_server_run(error=fault.message)
+            self.update_server_run_details(error=fault.message)
             raise
 
     async def stop_and_list_leftovers(self) -> tuple[str, ...]:
@@ -177,7 +177,7 @@ class ExternalServer(KeyValueServer):
             counted = await session.stop.run_unless_stopped(
                 self._count_or_estimate_rows(tools, record_set)
             )
-        self.update_server_run(rows=counted.rows, rows_by=counted.method)
+        self.update_server_run_details(rows=counted.rows, rows_by=counted.method)
         require_rows(counted, record_set.records, f"{self._table_name} of the cluster", HINT)
         if self._is_table_ours:
             await tools.run_schema_action(self.addresses, "mark", comment=table_comment(record_set))

@@ -69,7 +69,7 @@ class ManagedServer(KeyValueServer):
         self._node_tools: CassandraHostTools | None = None
         self._node: CassandraNode | None = None
         self._gated_counters = CounterRelay()
-        self.server_run = self._new_server_run()
+        self.server_run = self._new_server_run_details()
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -95,7 +95,7 @@ class ManagedServer(KeyValueServer):
         insert_records: InsertRecords,
     ) -> None:
         """The node of before killed, its files restored, itself started; loaded first on need."""
-        self.server_run = self._new_server_run()
+        self.server_run = self._new_server_run_details()
         self.cache_proof = None
         try:
             await self._kill_node()
@@ -105,19 +105,19 @@ class ManagedServer(KeyValueServer):
                     session, workdir, self._settings, self._version, self._kits
                 )
                 self._node_tools = await equipment
-            self.update_server_run(java=self._node_tools.java)
+            self.update_server_run_details(java=self._node_tools.java)
             wanted = record_set_of_run(run)
             marker = await self._filled_store_marker(workdir, wanted)
             if marker is None:
                 await self._fill_store(session, run, workdir, wanted, insert_records)
             else:
-                self.update_server_run(
+                self.update_server_run_details(
                     rows=marker.get("rows"), rows_by=str(marker.get("rows_by", ""))
                 )
             if not session.stop.is_requested:
                 await self._restore_and_start(session, run, workdir, wanted)
         except (HostError, EngineError) as fault:
-            self.update_server_run(error=fault.message)
+            self.update_server_run_details(error=fault.message)
             # The next one looks anew at what may have been the reason.
             self._node_tools = None
             await self._kill_node()
@@ -153,7 +153,7 @@ class ManagedServer(KeyValueServer):
             else None
         )
         statistics = newest.statistics if newest else ()
-        self.update_server_run(statistics_after=statistics, error=self.death_text())
+        self.update_server_run_details(statistics_after=statistics, error=self.death_text())
 
     def death_text(self) -> str | None:
         """A sentence once it has died since it was ready."""
@@ -172,7 +172,7 @@ class ManagedServer(KeyValueServer):
         self._node_folder = self._node_tools = None
         return tuple(faults)
 
-    def _new_server_run(self) -> ServerRunDetails:
+    def _new_server_run_details(self) -> ServerRunDetails:
         settings = self._settings
         return ServerRunDetails(
             PRODUCT,
@@ -192,7 +192,7 @@ class ManagedServer(KeyValueServer):
         if before is not None and before.workdir.host is not self._node_folder.workdir.host:
             self._node_tools = None
             await before.close_scratch_folder()
-        self.update_server_run(host=self._node_folder.host_name)
+        self.update_server_run_details(host=self._node_folder.host_name)
         return self._node_folder.workdir
 
     async def _filled_store_marker(
@@ -247,7 +247,7 @@ class ManagedServer(KeyValueServer):
         await mark_folder_complete(
             workdir.host, folder, {**self._expected_marker(record_set), **rows}
         )
-        self.update_server_run(**rows)
+        self.update_server_run_details(**rows)
 
     async def _insert_or_raise_node_death(self, insert_records: InsertRecords) -> None:
         """The load; where the node died of it, its own words tell why."""
@@ -272,14 +272,14 @@ class ManagedServer(KeyValueServer):
         session.begin_session_phase(SessionPhase.LAY_OUT, run, doing, START_EXPECTED_S)
         live = _live_data_folder(workdir)
         cloning = clone_folder(workdir.host, _filled_data_folder(workdir, record_set), live)
-        self.update_server_run(restored_by=await session.stop.run_unless_stopped(cloning))
+        self.update_server_run_details(restored_by=await session.stop.run_unless_stopped(cloning))
         if session.study.method.drop_caches:
             self.cache_proof = await drop_folder_cache(
                 workdir, f"{live}/data/{self._settings.keyspace}"
             )
         node = await self._start_node(session, workdir, live)
         if node.newest is not None:
-            self.update_server_run(statistics_before=node.newest.statistics)
+            self.update_server_run_details(statistics_before=node.newest.statistics)
 
     async def _start_node(
         self, session: SessionContext, workdir: WorkDirectory, root: str

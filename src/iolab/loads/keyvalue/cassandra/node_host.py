@@ -113,7 +113,7 @@ async def find_or_open_node_folder(
     run: PlannedRun,
     workdirs: Sequence[WorkDirectory],
     settings: ServerSettings,
-    earlier: CassandraNodeFolder | None,
+    earlier_folder: CassandraNodeFolder | None,
 ) -> CassandraNodeFolder:
     """Where the node of a run lies; the same as before where nothing has changed.
 
@@ -131,8 +131,8 @@ async def find_or_open_node_folder(
         )
     if host.lost_reason:
         raise HostError(host.lost_reason, "Reach it again, and resume the session.")
-    if earlier is not None and earlier.workdir.host is host:
-        return earlier
+    if earlier_folder is not None and earlier_folder.workdir.host is host:
+        return earlier_folder
     return await _acquire_scratch_folder(session, run, host)
 
 
@@ -147,7 +147,7 @@ async def _acquire_scratch_folder(
         deadline_s=OPEN_LIMIT_S,
         path=target_path(configuration, host.spec),
         name=scratch_folder_name(host.name) + SUFFIX,
-        owner=session.owner_text,
+        owner=session.folder_owner_text,
     )
     folder = read_answer(host.name, ScratchAnswer, message).dir
     return CassandraNodeFolder(

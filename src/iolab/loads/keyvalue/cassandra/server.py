@@ -118,7 +118,7 @@ class KeyValueServer(ABC):
     async def stop_and_list_leftovers(self) -> tuple[str, ...]:
         """Stop what iolab started and drop what iolab made there; what could not be ended."""
 
-    def update_server_run(self, **more: Any) -> None:  # noqa: ANN401 - the record's own fields
+    def update_server_run_details(self, **more: Any) -> None:  # noqa: ANN401 - the record's own fields
         """Add to what is recorded of the present run."""
         self.server_run = replace(self.server_run, **more)
 
@@ -165,7 +165,7 @@ class RowCount(Record):
 
     rows: int
     method: str
-    error: int = 0
+    max_error: int = 0
 
     @property
     def count_text(self) -> str:
@@ -174,7 +174,7 @@ class RowCount(Record):
 
     def is_compatible_with(self, record_count: int) -> bool:
         """Whether there may be so many, for all that was counted."""
-        return abs(self.rows - record_count) <= self.error
+        return abs(self.rows - record_count) <= self.max_error
 
 
 async def count_rows_adaptively(count_sample: SampleCounter, record_count: int) -> RowCount:

@@ -168,12 +168,12 @@ class CounterRelay:
         self._seq = 0
 
     def relay_counters_from_now(
-        self, collector: CounterCollector, host_index: int, newest: CountersReply | None
+        self, collector: CounterCollector, host_index: int, newest_counters: CountersReply | None
     ) -> None:
         """From now on they are those of the host with that index; the newest is the first."""
         self._to, self._host, self._seq = collector, host_index, 0
-        if newest is not None:
-            self.forward(newest)
+        if newest_counters is not None:
+            self.forward(newest_counters)
 
     def forward(self, counters: CountersReply) -> None:
         """One reading."""
@@ -210,14 +210,14 @@ class CassandraToolRunner(Record):
         return await self._run_tool("Schema", words, SchemaReply, ASK_LIMIT_S)
 
     async def count_rows(
-        self, addresses: tuple[str, ...], range_count: int, sample: int
+        self, addresses: tuple[str, ...], range_count: int, sampled_range_count: int
     ) -> RowsReply:
         """Count the rows in a sample of ranges. EngineError, HostError."""
         words = {
             **self._table_arguments,
             **self._connection_arguments(addresses),
             "ranges": range_count,
-            "sample": sample,
+            "sample": sampled_range_count,
         }
         return await self._run_tool("Rows", words, RowsReply, WORK_LIMIT_S)
 

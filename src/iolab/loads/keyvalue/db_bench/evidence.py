@@ -100,11 +100,11 @@ def fill_faults(output: DbBenchOutput, database_spec: DatabaseSpec) -> tuple[str
 
 
 def bench_run_faults(
-    output: DbBenchOutput, job: DbBenchJob, seconds: float, loaded_bytes: int | None = None
+    output: DbBenchOutput, job: DbBenchJob, seconds: float, loaded_tree_bytes: int | None = None
 ) -> tuple[str, ...]:
     """Why a cell is not the job's load over so many seconds; empty when it is.
 
-    `loaded_bytes` are those of the tree after its load, where they are known.
+    `loaded_tree_bytes` are those of the tree after its load, where they are known.
     """
     faults = [*output.messages, *output.faults, *_header_faults(output, job.loaded)]
     result = output.result(job.workload)
@@ -118,7 +118,7 @@ def bench_run_faults(
         *_latency_faults(result),
         *_block_size_faults(output, job),
         *_writer_faults(output, job),
-        *_tree_size_faults(output, job, loaded_bytes),
+        *_tree_size_faults(output, job, loaded_tree_bytes),
     )
 
 
@@ -246,22 +246,22 @@ def _operation_share_faults(output: DbBenchOutput, job: DbBenchJob) -> Iterator[
 
 
 def _tree_size_faults(
-    output: DbBenchOutput, job: DbBenchJob, loaded_bytes: int | None
+    output: DbBenchOutput, job: DbBenchJob, loaded_tree_bytes: int | None
 ) -> Iterator[str]:
     """A tree of another size than was loaded; writes may make it larger."""
     total = next((row.bytes for row in output.compaction_rows if row.name == "Sum"), None)
-    if total is None or loaded_bytes is None:
+    if total is None or loaded_tree_bytes is None:
         return
-    least = loaded_bytes * (1 - SIZE_TOLERANCE)
-    most = loaded_bytes * (1 + SIZE_TOLERANCE)
+    least = loaded_tree_bytes * (1 - SIZE_TOLERANCE)
+    most = loaded_tree_bytes * (1 + SIZE_TOLERANCE)
     if total < least or (job.workload == READ_RANDOM and total > most):
-        yield f"the tree had {total} bytes at the end, and {loaded_bytes} after its load"
+        yield f"the tree had {total} bytes at the end, and {loaded_tree_bytes} after its load"
 
 
 class BenchRunRequest(Record):
     """What a cell was to be: its job for so many seconds, from which seeds and which database.
 
-    `loaded_bytes` are those of the tree after its load. `version` is what the program said of
+    `loaded_tree_bytes` are those of the tree after its load. `version` is what the program said of
     itself before.
     """
 
@@ -272,21 +272,21 @@ class BenchRunRequest(Record):
     version: str
     copy_method: str
     start_shape: StoreShape
-    loaded_bytes: int | None
+    loaded_tree_bytes: int | None
 
 
 class BenchRunOutput(Record):
     """What a cell left behind.
 
-    `report` is None for a file that is not there. `start_heard_ns` is the latest moment of its
-    start by when its lines came, `exited_ns` when it was gone, both on the host's clock; None if
-    unknown.
+    `report` is None for a file that is not there. `latest_possible_start_ns` is the latest moment
+    of its start by when its lines came, `exited_ns` when it was gone, both on the host's clock;
+    None if unknown.
     """
 
     stdout: bytes
     stderr: bytes
     report: bytes | None
-    start_heard_ns: int | None
+    latest_possible_start_ns: int | None
     exited_ns: int | None
 
 
@@ -335,7 +335,7 @@ def read_bench_run(
 def _bench_run_faults(
     output: DbBenchOutput, request: BenchRunRequest, rows: tuple[ReportRow, ...] | None
 ) -> tuple[str, ...]:
-    faults = bench_run_faults(output, request.job, request.seconds, request.loaded_bytes)
+    faults = bench_run_faults(output, request.job, request.seconds, request.loaded_tree_bytes)
     if rows is None and output.result(request.job.workload) is not None:
         return (*faults, "db_bench left no report of its seconds")
     return faults
@@ -360,12 +360,12 @@ def _threads_start_ns(
     seconds, say that they were not heard before. A cell too slow for any line ends with its
     process, but for what closing the database takes.
     """
-    if bench_output.start_heard_ns is not None:
+    if bench_output.latest_possible_start_ns is not None:
         bounds = thread_start_bounds_s(output.progress)
         if bounds is None:
-            return bench_output.start_heard_ns
+            return bench_output.latest_possible_start_ns
         low_ns, high_ns = (round(bound * NS_PER_S) for bound in bounds)
-        return min(max(bench_output.start_heard_ns, low_ns), high_ns)
+        return min(max(bench_output.latest_possible_start_ns, low_ns), high_ns)
     if bench_output.exited_ns is not None and totals.seconds is not None:
         return bench_output.exited_ns - round(totals.seconds * NS_PER_S)
     return None

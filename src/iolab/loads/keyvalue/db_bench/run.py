@@ -242,14 +242,14 @@ def bench_seconds(
     straight line between what it told; where it was not heard up to a second, that second and all
     after it are left out.
     """
-    marks = _operations_done_by_time(rows, totals)
+    marks = _cumulative_operations_by_time(rows, totals)
     if not job.has_writer:
         return tuple(
             BenchSecond(end_s, end_s - start_s, end - start, None)
             for (start_s, start), (end_s, end) in pairwise(marks)
         )
     writer = [line for line in progress if line.thread == WRITER_THREAD]
-    points = _writer_operations_by_time(writer, totals)
+    points = _cumulative_writer_operations_by_time(writer, totals)
     seconds: list[BenchSecond] = []
     for (start_s, start), (end_s, end) in pairwise(marks):
         before, after = (
@@ -326,7 +326,7 @@ class LiveProgress:
             self._last[progress.thread] = progress.elapsed_s, progress.operations
 
 
-def _operations_done_by_time(
+def _cumulative_operations_by_time(
     rows: Sequence[tuple[int, int]], totals: BenchTotals
 ) -> list[tuple[float, int]]:
     """How much all threads had done by when, from nothing at the start on."""
@@ -346,7 +346,7 @@ def _operations_done_by_time(
     return marks
 
 
-def _writer_operations_by_time(
+def _cumulative_writer_operations_by_time(
     writer: Iterable[ThreadProgress], totals: BenchTotals
 ) -> list[tuple[float, int]]:
     """What the writer had done by when; lines that go back count as never said."""

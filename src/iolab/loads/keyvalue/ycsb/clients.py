@@ -474,9 +474,9 @@ async def _read_ycsb_version(host: Host, folder: str) -> str:
 
 
 class RocksdbShape(Record):
-    """A database as it was counted: `keys` whole records, and its tree."""
+    """A database as it was counted: `key_count` whole records, and its tree."""
 
-    keys: int
+    key_count: int
     value_bytes: int
     memtable_entries: int
     shape: StoreShape
@@ -493,7 +493,7 @@ def parse_rocksdb_shape(output: bytes) -> RocksdbShape | None:
     if any(name not in numbers for name in wanted):
         return None
     return RocksdbShape(
-        keys=numbers["keys"],
+        key_count=numbers["keys"],
         value_bytes=numbers["value_bytes"],
         memtable_entries=numbers["memtable_entries"],
         shape=StoreShape(tuple(_level_shapes(numbers)), None, numbers["pending_bytes"]),
@@ -505,9 +505,9 @@ def database_shape_faults(database: RocksdbShape | None, record_count: int) -> t
     if database is None:
         return ("the database did not tell what it holds",)
     faults = []
-    if database.keys != record_count:
+    if database.key_count != record_count:
         faults.append(
-            f"the database holds {counted_noun(database.keys, 'record')}, "
+            f"the database holds {counted_noun(database.key_count, 'record')}, "
             f"and {record_count:,} were loaded"
         )
     if database.memtable_entries:
@@ -522,11 +522,11 @@ def database_shape_faults(database: RocksdbShape | None, record_count: int) -> t
     return tuple(faults)
 
 
-def _level_shapes(numbers: dict[str, int]) -> Iterator[LevelShape]:
+def _level_shapes(numbers_by_name: dict[str, int]) -> Iterator[LevelShape]:
     for level in range(LEVELS_MAX):
-        files = numbers.get(f"level.{level}.files")
+        files = numbers_by_name.get(f"level.{level}.files")
         if files:
-            yield LevelShape(level, files, numbers.get(f"level.{level}.bytes", 0))
+            yield LevelShape(level, files, numbers_by_name.get(f"level.{level}.bytes", 0))
 
 
 class DatabaseStartState(Record):
@@ -607,7 +607,7 @@ async def _fill_databases(
     session: SessionContext,
     run: PlannedRun,
     job: YcsbJob,
-    missing: Sequence[HostRunInProgress],
+    host_runs_to_fill: Sequence[HostRunInProgress],
     tools: Mapping[str, YcsbInstall],
 ) -> dict[str, StoreShape]:
     """Load what is missing from nothing, flush, compact and count it; the markers come last."""
@@ -621,11 +621,11 @@ async def _fill_databases(
         run,
         f"{job.records:,} records of {job.fields} x {job.field_bytes} bytes",
     )
-    await run_on_each_host(missing, remove_database_on_host)
+    await run_on_each_host(host_runs_to_fill, remove_database_on_host)
     await insert_records(
         session,
         run,
-        [(host_run, all_records) for host_run in missing],
+        [(host_run, all_records) for host_run in host_runs_to_fill],
         lambda workdir: tools[workdir.name].kit,
         lambda workdir: _golden_database_store(workdir, job),
     )
@@ -637,7 +637,7 @@ async def _fill_databases(
             host_run.workdir, job, tools[host_run.name]
         )
 
-    await session.stop.run_unless_stopped(run_on_each_host(missing, compact_on_host))
+    await session.stop.run_unless_stopped(run_on_each_host(host_runs_to_fill, compact_on_host))
     return shapes
 
 

@@ -130,8 +130,8 @@ class HdrLogError(ValueError):
 class DecodedHistogram(NamedTuple):
     """Of each value the middle and the highest of those that are told as it, and their count."""
 
-    middles: Ints
-    highest: Ints
+    middle_values: Ints
+    highest_values: Ints
     counts: Ints
 
 
@@ -155,7 +155,7 @@ def decode_histogram(packed: bytes) -> DecodedHistogram:
     head, payload = _parse_header(content[:_HEAD]), content[_HEAD:]
     if head.payload_bytes != len(payload):
         raise HdrLogError(f"holds {len(payload)} of {head.payload_bytes} bytes of counts")
-    return head.decoded_counts(
+    return head.decode_counts(
         *_nonzero_indices_and_counts(_decode_zigzag(payload), head.index_count)
     )
 
@@ -170,13 +170,17 @@ class _HistogramHeader(Record):
         """How many counts there can be: beyond them values are no longer in 64 bits."""
         return (64 - self.unit_bits - self.sub_bits + 2) << (self.sub_bits - 1)
 
-    def decoded_counts(self, index: Ints, counts: Ints) -> DecodedHistogram:
+    def decode_counts(self, bucket_indexes: Ints, counts: Ints) -> DecodedHistogram:
         """As `valueFromIndex`, `medianEquivalentValue` and `highestEquivalentValue` have them."""
         half = self.sub_bits - 1
-        bucket = np.maximum((index >> half) - 1, 0)
-        sub = np.where(index >> half == 0, index, (index & ((1 << half) - 1)) + (1 << half))
+        bucket = np.maximum((bucket_indexes >> half) - 1, 0)
+        sub = np.where(
+            bucket_indexes >> half == 0,
+            bucket_indexes,
+            (bucket_indexes & ((1 << half) - 1)) + (1 << half),
+        )
         shift = bucket + self.unit_bits
-        if index.size and int(shift[-1]) + self.sub_bits > LATENCY_US_MAX.bit_length() - 1:
+        if bucket_indexes.size and int(shift[-1]) + self.sub_bits > LATENCY_US_MAX.bit_length() - 1:
             raise HdrLogError(f"holds a latency above {LATENCY_US_MAX} µs")
         lowest = sub << shift
         width = np.int64(1) << shift
@@ -279,7 +283,7 @@ class _HdrLogParser:
         if self._value_count > LOGGED_VALUES_MAX:
             self.add_fault(f"it has more than {LOGGED_VALUES_MAX} different latencies")
             return
-        base_s = self._clock_base_s(start_s)
+        base_s = self._timestamp_base_s(start_s)
         self._intervals.append(
             HdrInterval(
                 start_real_ns=_ns_at_ms_precision(base_s + start_s),
@@ -290,7 +294,7 @@ class _HdrLogParser:
             )
         )
 
-    def _clock_base_s(self, start_s: float) -> float:
+    def _timestamp_base_s(self, interval_start_s: float) -> float:
         """What a stamp counts from, by the rule of HdrHistogram's own reader.
 
         Without a base, stamps are absolute unless they are more than a year before the start.
@@ -298,7 +302,7 @@ class _HdrLogParser:
         if b"Base" in self._times_s:
             return self._times_s[b"Base"]
         began_s = self._times_s.get(b"Start", 0.0)
-        return began_s if start_s < began_s - _YEAR_S else 0.0
+        return began_s if interval_start_s < began_s - _YEAR_S else 0.0
 
 
 def _fault_reason(fault: Exception) -> str:
