@@ -273,7 +273,7 @@ def test_what_each_guest_was_given_stands_in_the_configuration(page: ReportPage)
     assert tells(told["Disk"], "32 GiB", "image", "in full")
     assert (told["Limit"], told["Replicas"]) == ("none", "on its own node alone")
     assert placed.rows[0][1].text == "node-1-vm01, node-1-vm02 and node-1-vm03"
-    assert ("Hosts", "6 guests on 2 nodes") in page.facts
+    assert ("Hosts", "6 guests on 2 nodes") in page.fact_rows
 
 
 def test_a_fleet_of_96_is_told_in_few_rows() -> None:

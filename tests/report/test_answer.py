@@ -298,8 +298,8 @@ def test_figures_of_memory_are_no_headline_beside_those_of_storage() -> None:
 
 def test_a_latency_of_too_few_ios_is_left_out_and_told_below() -> None:
     known, lacking = figure("one", 1000.0), figure("two", 2000.0)
-    known = replace(known, latencies=(("mean", "1 ms"), ("p99", "2 ms")))
-    lacking = replace(lacking, latencies=(("mean", "1 ms"), ("p99", DASH)))
+    known = replace(known, latency_names_and_texts=(("mean", "1 ms"), ("p99", "2 ms")))
+    lacking = replace(lacking, latency_names_and_texts=(("mean", "1 ms"), ("p99", DASH)))
     (row,) = told(known, lacking)
     assert "p99" in row[1].note
     assert "p99" not in row[2].note
@@ -375,7 +375,7 @@ def test_what_all_rows_have_in_common_stands_behind_the_title() -> None:
     assert (
         table_with_constants_in_title(replace(table, rows=table.rows[:1])).columns == table.columns
     )
-    whole = table_with_constants_in_title(replace(table, keeps_equal_columns=True))
+    whole = table_with_constants_in_title(replace(table, keeps_constant_columns=True))
     assert [column.title for column in whole.columns] == ["Run", "IOPS", "n"]
     assert whole.title == "Runs"
 

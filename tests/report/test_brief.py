@@ -93,7 +93,7 @@ def test_hosts_are_laid_over_each_other_on_one_clock() -> None:
 def test_the_window_leaves_the_warm_up_out(source: Source) -> None:
     record = record_of(source, source.plan.runs[0])
     timeline = build_timeline(record, (), sum_measured_window(record).measured_part.common_window)
-    assert (timeline.begin_s, timeline.end_s) == (5.0, 17.0)
+    assert (timeline.window_begin_s, timeline.window_end_s) == (5.0, 17.0)
 
 
 def test_a_long_run_is_drawn_with_few_cells() -> None:

@@ -280,7 +280,7 @@ def test_a_tail_whose_repeats_disagree_has_their_range() -> None:
             runs.append(replace(run, metrics={**run.metrics, "lat_ns_p99": p99}))
         points = summarise_points(runs, STUDY)
         (figure,) = session_answer(report_kinds(), STUDY, points, runs, {}).figures
-        return dict(figure.latencies)
+        return dict(figure.latency_names_and_texts)
 
     assert tells(latencies(35.9, 78.1, 60.6)["p99"], "(repeats 35.9 to 78.1 ms)")
     assert "repeats" not in latencies(60.0, 60.1, 60.2)["p99"]

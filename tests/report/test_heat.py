@@ -87,11 +87,11 @@ def test_the_middle_half_is_that_of_the_window_alone(record: RunRecord) -> None:
     inside: dict[int, int] = {}
     edges = itertools.pairwise(heat.edges_s)
     for bins, (start, end) in zip(bins_of(record, heat), edges, strict=True):
-        if heat.begin_s <= (start + end) / 2 <= heat.end_s:
+        if heat.window_begin_s <= (start + end) / 2 <= heat.window_end_s:
             inside = {i: inside.get(i, 0) + bins.get(i, 0) for i in {*inside, *bins}}
     whole = Histogram(dense_counts(list(inside), list(inside.values())))
     assert heat.interquartile_ns == (whole.percentile_ns(25.0), whole.percentile_ns(75.0))
-    assert 0 < heat.begin_s < heat.edges_s[-1]
+    assert 0 < heat.window_begin_s < heat.edges_s[-1]
 
 
 def test_bands_have_one_ratio_and_hold_all_latencies(record: RunRecord) -> None:

@@ -198,7 +198,7 @@ def test_titles_that_tables_shorten_stand_in_the_masthead() -> None:
     page = build_report_page(titled)
     heads = [column.title for column in page.answer.best_table.columns]
     assert heads == ["Workload", "One", "Two"]
-    assert tells(dict(page.facts)["Configurations"], "Micron one 7.68 TB", "Micron two 7.68 TB")
+    assert tells(dict(page.fact_rows)["Configurations"], "Micron one 7.68 TB", "Micron two 7.68 TB")
 
 
 def test_the_masthead_has_no_session_and_an_alert_stands_once(brief: Brief) -> None:

@@ -68,7 +68,7 @@ def test_the_latency_to_remember_stands_in_the_matrix() -> None:
         if not shown:
             continue
         facts = [
-            one for one in build_report_page(brief).answer.facts if " latency at " in one.label
+            one for one in build_report_page(brief).answer.fast_facts if " latency at " in one.label
         ]
         assert facts
         for fact in facts:

@@ -101,7 +101,7 @@ def test_sessions_are_listed_with_what_each_is(page: ReportPage) -> None:
         "id-one",
     ]
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d", rows[0][1])
-    assert dict(page.facts)["Sessions"] == "2: fast and slow"
+    assert dict(page.fact_rows)["Sessions"] == "2: fast and slow"
     blocks = list(brief_blocks(shared.brief("pair"), page))
     assert (
         blocks.index(page.session_tables[0]) == blocks.index(Heading("Sessions", 1, "sessions")) + 1
@@ -182,7 +182,7 @@ def test_studies_of_one_id_with_other_texts_have_files_of_their_own() -> None:
         "ssd-cluster.toml",
         "ssd-cluster-b.toml",
     ]
-    assert page.repeat_instructions[1].text == "# another"
+    assert page.repeat_instructions[1].study_text == "# another"
 
 
 def test_methods_stand_side_by_side_where_they_differ(page: ReportPage) -> None:

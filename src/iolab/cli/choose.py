@@ -217,7 +217,7 @@ def _offer_evaluation_lines(
     from iolab.report.table import Column
     from iolab.report.terminal import literal_text, terminal_table
 
-    sized = any(fit.offer.nodes is not None for fit in evaluations)
+    sized = any(fit.offer.node_count is not None for fit in evaluations)
     # Without an interval the low end is the mean.
     unsure = any(
         part.margin_low not in (None, part.margin)
@@ -227,11 +227,11 @@ def _offer_evaluation_lines(
     for number, fit in enumerate(evaluations):
         if number:
             yield ""
-        size = "nodes unknown" if fit.nodes is None else counted_noun(fit.nodes, "node")
-        size += _fewer_nodes_by_mean_text(fit.nodes, fit.nodes_by_mean)
-        if fit.nodes is None and fit.offer.nodes is not None:
+        size = "nodes unknown" if fit.node_count is None else counted_noun(fit.node_count, "node")
+        size += _fewer_nodes_by_mean_text(fit.node_count, fit.node_count_by_mean)
+        if fit.node_count is None and fit.offer.node_count is not None:
             size = "no number of nodes would do"
-        if fit.nodes is not None and fit.status_when_scaled.value == "unknown":
+        if fit.node_count is not None and fit.status_when_scaled.value == "unknown":
             size = f"at least {size}"
         cost = "" if fit.cost is None else f", {fit.cost:,.0f} {fit.offer.currency}"
         if fit.energy is not None:
@@ -260,7 +260,7 @@ def _offer_evaluation_lines(
                 ),
                 *(
                     DASH if nodes is None else str(nodes)
-                    for nodes in (part.nodes, part.nodes_by_mean)[: 1 + unsure]
+                    for nodes in (part.node_count, part.node_count_by_mean)[: 1 + unsure]
                     if sized
                 ),
             ]
@@ -268,8 +268,8 @@ def _offer_evaluation_lines(
         ]
         state = (
             "as seen"
-            if fit.offer.nodes is None
-            else f"with {counted_noun(fit.offer.nodes, 'node')}"
+            if fit.offer.node_count is None
+            else f"with {counted_noun(fit.offer.node_count, 'node')}"
         )
         headings = [
             Column(""),
@@ -311,9 +311,9 @@ def _offer_evaluation_document(evaluation: OfferEvaluation) -> dict[str, Any]:
         "source": evaluation.offer.source,
         "as_is": evaluation.status_as_measured.value,
         "answer": evaluation.status_when_scaled.value,
-        "nodes": evaluation.nodes,
-        "nodes_by_mean": evaluation.nodes_by_mean,
-        "nodes_seen": evaluation.offer.nodes,
+        "nodes": evaluation.node_count,
+        "nodes_by_mean": evaluation.node_count_by_mean,
+        "nodes_seen": evaluation.offer.node_count,
         "cost": evaluation.cost,
         "currency": evaluation.offer.currency,
         "watts": evaluation.energy and evaluation.energy.watts,
@@ -328,8 +328,8 @@ def _offer_evaluation_document(evaluation: OfferEvaluation) -> dict[str, Any]:
                 "answer": part.status_when_scaled.value,
                 "margin": part.margin,
                 "margin_low": part.margin_low,
-                "nodes": part.nodes,
-                "nodes_by_mean": part.nodes_by_mean,
+                "nodes": part.node_count,
+                "nodes_by_mean": part.node_count_by_mean,
                 "axis": dict(part.axis),
             }
             for part in evaluation.requirement_results

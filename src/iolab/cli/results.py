@@ -255,7 +255,7 @@ def closing_lines(
     Of an `unfinished` session that is to continue it.
     """
     rows: list[tuple[str, Text | str]] = [
-        ("Sure", literal_text(answer.confidence)),
+        ("Sure", literal_text(answer.confidence_text)),
         ("Checks", _check_counts_text(results, answer.objections)),
     ]
     limits = _best_point_bottlenecks(study, points, results)

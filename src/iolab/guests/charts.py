@@ -257,7 +257,7 @@ def _panel_line_names_and_mean_sum(
     measured = [
         sum(line.values[place] or 0.0 for line in lines)
         for place, at_s in enumerate(timeline.at_s)
-        if timeline.begin_s <= at_s <= timeline.end_s
+        if timeline.window_begin_s <= at_s <= timeline.window_end_s
     ]
     return [line.name for line in lines], sum(measured) / max(len(measured), 1)
 

@@ -100,7 +100,7 @@ def _panel_plot(panel: NodePanel, timeline: NodeTimeline, top: float, *, is_last
     scale = panel_scale(panel.panel, values, 3)
     end = timeline.at_s[-1] + timeline.cell_s / 2
     styles = _device_styles(panel, timeline)
-    marks = outside_window_shading(timeline.begin_s, timeline.end_s, end)
+    marks = outside_window_shading(timeline.window_begin_s, timeline.window_end_s, end)
     for trace in sorted(traces, key=lambda other: styles[other.name][2]):
         marks += timeline_marks(
             timeline.at_s, trace.values, scale, _styled_line(trace.name, styles[trace.name])
@@ -244,7 +244,7 @@ def _values_in_measured_window(trace: PanelLine, timeline: NodeTimeline) -> list
     return [
         v
         for at, v in zip(timeline.at_s, trace.values, strict=True)
-        if v is not None and timeline.begin_s <= at <= timeline.end_s
+        if v is not None and timeline.window_begin_s <= at <= timeline.window_end_s
     ]
 
 
@@ -302,8 +302,8 @@ def build_node_timeline(
     end_ns = grid.start_ns + grid.span_ns
     if window is not None:
         begin_ns, end_ns = window.start_ns, window.end_ns
-    begin_s, end_s = ((at - grid.start_ns) / 1e9 for at in (begin_ns, end_ns))
-    within = (grid.cell_middles_s >= begin_s) & (grid.cell_middles_s <= end_s)
+    window_begin_s, window_end_s = ((at - grid.start_ns) / 1e9 for at in (begin_ns, end_ns))
+    within = (grid.cell_middles_s >= window_begin_s) & (grid.cell_middles_s <= window_end_s)
     step_ns = record.telemetry_interval_ms * 1e6
     panels = _node_panels(counters, record.run.point.job.data_directions, grid, step_ns, within)
     if not panels:
@@ -321,8 +321,8 @@ def build_node_timeline(
         guest_count=len(nodes[name].guests),
         at_s=tuple(float(f"{at:.4f}") for at in grid.cell_middles_s),
         cell_s=grid.cell_s,
-        begin_s=round(begin_s, 3),
-        end_s=round(end_s, 3),
+        window_begin_s=round(window_begin_s, 3),
+        window_end_s=round(window_end_s, 3),
         panels=panels,
         outliers=nodes[name].outliers,
         nodes_sharing_disks=tuple(host.host for host in beside),

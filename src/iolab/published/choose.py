@@ -235,7 +235,7 @@ class OfferedPoint(Record):
 
 
 class Offer(Record):
-    """A configuration; None for what is not known of it. `nodes` is how many it was seen with.
+    """A configuration; None for what is not known of it. It was seen with `node_count` nodes.
 
     Of `workloads_with_lost_points` points were measured that no run supports: one of these may be
     its best.
@@ -243,7 +243,7 @@ class Offer(Record):
 
     name: str
     source: str
-    nodes: int | None
+    node_count: int | None
     usable_tb: float | None
     cost: float | None
     currency: str
@@ -267,7 +267,7 @@ def measured_offer(
     return Offer(
         name=name,
         source=source,
-        nodes=configuration.nodes,
+        node_count=configuration.nodes,
         usable_tb=configuration.capacity.usable_tb,
         cost=cost.total if cost else None,
         currency=cost.currency if cost else "",
@@ -321,7 +321,7 @@ def published_offers(published: PublishedSet) -> tuple[Offer, ...]:
         Offer(
             name=str(table.get("id", "")),
             source=published.id,
-            nodes=positive_integer_or_none(table.get("nodes")),
+            node_count=positive_integer_or_none(table.get("nodes")),
             usable_tb=_positive_number(table.get("usable_tb")),
             cost=None,
             currency="",
@@ -366,9 +366,9 @@ class RequirementResult(Record):
 
     `status_as_measured` is the answer with the nodes that the offer was seen with, `margin` what it
     then has over what is needed by its mean and `margin_low` by the low end of its interval, None
-    where unknown. `nodes` is the least number for which `status_when_scaled` holds, which the low
-    end decides, and `nodes_by_mean` the number that the mean asks for; None where nodes are unknown
-    or no number would do. `axis` is the place at which it is met.
+    where unknown. `node_count` is the least number for which `status_when_scaled` holds, which the
+    low end decides, and `node_count_by_mean` the number that the mean asks for; None where nodes
+    are unknown or no number would do. `axis` is the place at which it is met.
     """
 
     name: str
@@ -376,24 +376,24 @@ class RequirementResult(Record):
     status_as_measured: RequirementFulfilment
     status_when_scaled: RequirementFulfilment
     margin: float | None = None
-    nodes: int | None = None
+    node_count: int | None = None
     axis: tuple[tuple[str, int | str], ...] = ()
     margin_low: float | None = None
-    nodes_by_mean: int | None = None
+    node_count_by_mean: int | None = None
 
 
 class OfferEvaluation(Record):
-    """An offer against all requirements: as it was seen, and with `nodes` of its nodes at `cost`.
+    """An offer against all requirements: as it was seen, and with `node_count` nodes at `cost`.
 
-    `nodes` is None where they are not known or no number would do, `cost` where it is not known.
-    `nodes_by_mean` would do if every rate were its mean. `energy` is that of so many nodes.
+    `node_count` is None where it is not known or no number would do, `cost` where it is not known.
+    `node_count_by_mean` would do if every rate were its mean. `energy` is that of so many nodes.
     """
 
     offer: Offer
     requirement_results: tuple[RequirementResult, ...]
-    nodes: int | None
+    node_count: int | None
     cost: float | None
-    nodes_by_mean: int | None = None
+    node_count_by_mean: int | None = None
     energy: EnergyCost | None = None
 
     @property
@@ -426,7 +426,7 @@ def evaluate_offer(needs: Requirements, offer: Offer, scaling_efficiency: float)
     ]
     nodes = _nodes_needed_for_all(parts, offer)
     cost = _scaled_cost(offer, nodes)
-    share = nodes / offer.nodes if nodes and offer.nodes else 1.0
+    share = nodes / offer.node_count if nodes and offer.node_count else 1.0
     parts += [
         _maximum_metric_result(need, offer, share)
         for need in needs.latencies
@@ -452,7 +452,7 @@ def sort_best_first(evaluations: Iterable[OfferEvaluation]) -> tuple[OfferEvalua
             key=lambda candidate: (
                 candidate.status_when_scaled.rank,
                 candidate.cost if alike and candidate.cost is not None else math.inf,
-                math.inf if candidate.nodes is None else candidate.nodes,
+                math.inf if candidate.node_count is None else candidate.node_count,
             ),
         )
     )
@@ -473,7 +473,7 @@ def _capacity_result(needed_tb: float, offer: Offer) -> RequirementResult:
         return _unknown_result(name, "its usable capacity is not known")
     margin = offer.usable_tb / needed_tb
     as_is = RequirementFulfilment.YES if margin >= 1 else RequirementFulfilment.NO
-    nodes = _nodes_needed_for_rate(needed_tb, offer.usable_tb, offer.nodes, 1.0)
+    nodes = _nodes_needed_for_rate(needed_tb, offer.usable_tb, offer.node_count, 1.0)
     message = f"{offer.usable_tb:g} TB usable"
     return RequirementResult(
         name, message, as_is, RequirementFulfilment.YES if nodes else as_is, margin, nodes
@@ -523,7 +523,7 @@ def _rate_result(
         meets_for_sure=sure >= need.min_rate,
         meets_by_value=had >= need.min_rate,
     )
-    counted = offer.nodes if need.grows_with_nodes else None
+    counted = offer.node_count if need.grows_with_nodes else None
     nodes = _nodes_needed_for_rate(need.min_rate, sure, counted, scaling_efficiency)
     message, least = value_text(had, need.unit), value_text(sure, need.unit)
     message += f", at least {least}" if least != message else ""
@@ -539,7 +539,7 @@ def _rate_result(
         nodes,
         best.axis,
         margin_low=sure / need.min_rate,
-        nodes_by_mean=_nodes_needed_for_rate(need.min_rate, had, counted, scaling_efficiency),
+        node_count_by_mean=_nodes_needed_for_rate(need.min_rate, had, counted, scaling_efficiency),
     )
 
 
@@ -719,7 +719,7 @@ def _nodes_needed_for_rate(
 
 def _nodes_needed_for_all(parts: Sequence[RequirementResult], offer: Offer) -> int | None:
     """Enough for every part; None where the offer's are not known or one can never be met."""
-    if not offer.nodes or any(
+    if not offer.node_count or any(
         part.status_when_scaled is RequirementFulfilment.NO for part in parts
     ):
         return None
@@ -730,23 +730,27 @@ def _max_required_nodes(
     parts: Sequence[RequirementResult], offer: Offer, *, by_mean: bool
 ) -> int | None:
     """What the part that takes most nodes takes, those of the offer where none asks for any."""
-    counts = [(part.nodes_by_mean if by_mean else None) or part.nodes for part in parts]
-    return max(filter(None, counts), default=offer.nodes)
+    counts = [(part.node_count_by_mean if by_mean else None) or part.node_count for part in parts]
+    return max(filter(None, counts), default=offer.node_count)
 
 
 def _scaled_cost(offer: Offer, node_count: int | None) -> float | None:
     """In proportion to the nodes; as it is where these are not known."""
     if offer.cost is None:
         return None
-    return offer.cost * node_count / offer.nodes if node_count and offer.nodes else offer.cost
+    return (
+        offer.cost * node_count / offer.node_count
+        if node_count and offer.node_count
+        else offer.cost
+    )
 
 
 def _scaled_energy(offer: Offer, node_count: int | None) -> EnergyCost | None:
     """As the cost: each node takes as much. Clients take what they take, however many nodes."""
     energy = offer.energy
-    if energy is None or energy.is_of_clients or not (node_count and offer.nodes):
+    if energy is None or energy.is_of_clients or not (node_count and offer.node_count):
         return energy
-    share = node_count / offer.nodes
+    share = node_count / offer.node_count
     return EnergyCost(energy.watts * share, energy.cost_per_year * share)
 
 

@@ -77,7 +77,7 @@ class BriefAnswer(Record):
     conclusion: str
     detail_texts: tuple[str, ...]
     trust_texts: tuple[str, ...]
-    facts: tuple[FastFact, ...]
+    fast_facts: tuple[FastFact, ...]
     best_table: Table
     table_note: str
     charts: tuple[Figure, ...]
@@ -160,7 +160,7 @@ def build_answer(
             if text and not conclusion.startswith(text)
         ),
         trust_texts=tuple(filter(None, trust)),
-        facts=fast_facts(brief, rows, costs),
+        fast_facts=fast_facts(brief, rows, costs),
         best_table=matrix_table(
             rows,
             labels,
@@ -179,12 +179,12 @@ def build_answer(
 def _gravest_and_quoted_caveats(caveats: Sequence[Objection], limit: int) -> list[Objection]:
     """The gravest, with that which Trust quotes."""
     shown = list(caveats[:limit])
-    quoted = _gravest_except_other_load(caveats)[:DOUBTS_SHOWN]
+    quoted = _gravest_caveats_except_other_load(caveats)[:DOUBTS_SHOWN]
     missing = [caveat for caveat in quoted if caveat not in shown]
     return [*shown[: limit - len(missing)], *missing]
 
 
-def _gravest_except_other_load(caveats: Sequence[Objection]) -> list[Objection]:
+def _gravest_caveats_except_other_load(caveats: Sequence[Objection]) -> list[Objection]:
     """Those of the gravest level; other load has a sentence of its own."""
     own = [caveat for caveat in caveats if caveat.code not in OTHER_LOAD_CODES]
     level = max((caveat.level for caveat in own), key=lambda level: level.rank, default=None)
@@ -200,7 +200,7 @@ def gravest_caveats_except_other_load_sentence(caveats: Sequence[Objection]) -> 
     if not own:
         return ""
     level = max((caveat.level for caveat in own), key=lambda level: level.rank)
-    first = _gravest_except_other_load(caveats)[:DOUBTS_SHOWN]
+    first = _gravest_caveats_except_other_load(caveats)[:DOUBTS_SHOWN]
     texts = [
         f"{caveat.message} ({caveat.code}, {_affected_run_count_text(caveat)})" for caveat in first
     ]

@@ -81,11 +81,11 @@ class BestFigure(Record):
     asks for no more than so much.
     `operation` is what it does: `read`, `write`, `read/write`; empty for metadata and keys.
 
-    `value` has none and `level` is None where nothing was measured. `latencies` are its own, each
-    with a name, `axis_text` is the place of the axes where it was reached, `run_key` the one that
-    stands for it, and `objection_code_and_text` the check that says most against it, and what that
-    says. `least_sufficient_axis` is the place of the least load whose figure lies within its
-    interval, and `left_out_repeats_text` says that not every repeat of it counts. `comparisons`
+    `value` has none and `level` is None where nothing was measured. `latency_names_and_texts` are
+    of its own latencies, `axis_text` is the place of the axes where it was reached, `run_key` the
+    one that stands for it, and `objection_code_and_text` the check that says most against it, and
+    what that says. `least_sufficient_axis` is the place of the least load whose figure lies within
+    its interval, and `left_out_repeats_text` says that not every repeat of it counts. `comparisons`
     hold others' figures at the same place of the axes against it, as `iolab compare` does, by
     configuration.
     `is_mostly_read_from_memory` is whether memory, not the storage, answered most of that.
@@ -102,7 +102,7 @@ class BestFigure(Record):
     title: str
     configuration: str
     value: Metric
-    latencies: tuple[tuple[str, str], ...] = ()
+    latency_names_and_texts: tuple[tuple[str, str], ...] = ()
     axis_text: str = ""
     level: VerdictLevel | None = None
     run_key: RunKey | None = None
@@ -152,7 +152,7 @@ class BestFigure(Record):
     @property
     def unknown_latency_names(self) -> list[str]:
         """The latencies that its I/Os were too few for."""
-        return [name for name, text in self.latencies if text == DASH]
+        return [name for name, text in self.latency_names_and_texts if text == DASH]
 
     @property
     def is_mixed(self) -> bool:
@@ -335,7 +335,7 @@ def median_result(repeats: Sequence[RunResult], metric_key: str) -> RunResult:
 
 
 def build_best_figure(
-    headline: BestPointHeadline, latencies: tuple[tuple[str, str], ...]
+    headline: BestPointHeadline, latency_names_and_texts: tuple[tuple[str, str], ...]
 ) -> BestFigure:
     """A headline as the first page shows it, with these of its latencies."""
     best = headline.best
@@ -348,7 +348,7 @@ def build_best_figure(
     return BestFigure(
         *place,
         best.headline_metric,
-        latencies,
+        latency_names_and_texts,
         best.axis_text,
         best.level,
         key,
@@ -362,7 +362,8 @@ def build_best_figure(
         headline.workload.headline_or_rate_metric,
         best.axis,
         is_mostly_read_from_memory=any(map(is_mostly_read_from_memory, best.results)),
-        has_whole_run_latency=bool(latencies) and _has_whole_run_latency(headline.workload.job),
+        has_whole_run_latency=bool(latency_names_and_texts)
+        and _has_whole_run_latency(headline.workload.job),
         repeats_range=_disagreeing_repeats_range(best, headline.workload.headline_or_rate_metric),
         is_only_load=headline.point_count == 1,
         load_axis_names=tuple(headline.workload.job.load_axes),

@@ -150,7 +150,9 @@ def _table_with_line_per_figure(
     best_figures: Sequence[BestFigure], configuration_titles: Mapping[str, str]
 ) -> GroupedTable:
     """A line a figure."""
-    names = list(dict.fromkeys(name for figure in best_figures for name, _ in figure.latencies))
+    names = list(
+        dict.fromkeys(name for figure in best_figures for name, _ in figure.latency_names_and_texts)
+    )
     names = names[:_LATENCIES_MAX]
     heads = [
         Column("workload", can_wrap=True),
@@ -158,11 +160,11 @@ def _table_with_line_per_figure(
         Column("95 %", is_number=True),
         Column("at", is_optional=True),
         *(Column(name, is_number=True, is_optional=True) for name in names),
-        Column("verdict", is_common=True),
+        Column("verdict", is_hidden_if_constant=True),
     ]
     lines: list[Row] = []
     for figure in best_figures:
-        half, latencies = figure.value.half_width_share, dict(figure.latencies)
+        half, latencies = figure.value.half_width_share, dict(figure.latency_names_and_texts)
         value = metric_value_text(figure.value)
         cells: list[TerminalCell] = [
             literal_text(_configuration_and_workload_title(figure, configuration_titles)),

@@ -157,7 +157,9 @@ def title_blocks(brief: Brief, page: ReportPage, title_suffix: str = "") -> Iter
     """The title of brief or appendix, for a form without a head of its own."""
     yield Heading(f"{brief.study.title}{title_suffix}", 0)
     yield from _non_empty_paragraphs(brief.study.question)
-    yield from (Paragraph(f"{name}: {value}", ParagraphStyle.ITEM) for name, value in page.facts)
+    yield from (
+        Paragraph(f"{name}: {value}", ParagraphStyle.ITEM) for name, value in page.fact_rows
+    )
 
 
 def brief_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
@@ -246,7 +248,7 @@ def appendix_blocks(
         yield CodeBlock(shlex.join(repeat.command))
         yield repeat.versions
         yield Paragraph("The study file as it was run:")
-        yield CodeBlock(repeat.text, "toml")
+        yield CodeBlock(repeat.study_text, "toml")
 
 
 def _answer_blocks(page: ReportPage) -> Iterator[Block]:
@@ -259,7 +261,7 @@ def _answer_blocks(page: ReportPage) -> Iterator[Block]:
             Heading("Answer", 1, "answer"),
             Paragraph(answer.sentence, ParagraphStyle.STRONG),
             *_non_empty_paragraphs(answer.conclusion, *answer.detail_texts),
-            *((FastFactsBlock(answer.facts),) if answer.facts else ()),
+            *((FastFactsBlock(answer.fast_facts),) if answer.fast_facts else ()),
         ),
         (
             Heading("Trust", 1, "trust"),

@@ -348,7 +348,7 @@ def _cgroup_io_limit_text(finding: BottleneckFinding) -> str:
     )
 
 
-def _disk_limit_text(finding: BottleneckFinding) -> str:
+def _study_set_disk_limit_text(finding: BottleneckFinding) -> str:
     use = finding.decision.limiting_use
     if use is None or use.rate is None or not use.share:
         return _no_bottleneck_text(finding)
@@ -455,7 +455,7 @@ _CAUSE_TEXTS: Final[Mapping[BottleneckCause, Callable[[BottleneckFinding], str]]
     BottleneckCause.JOB: _job_processor_limit_text,
     BottleneckCause.PORT: _port_limit_text,
     BottleneckCause.IO_LIMIT: _cgroup_io_limit_text,
-    BottleneckCause.DISK_LIMIT: _disk_limit_text,
+    BottleneckCause.DISK_LIMIT: _study_set_disk_limit_text,
     BottleneckCause.RATE: _target_rate_limit_text,
     BottleneckCause.PACE: _think_time_limit_text,
     BottleneckCause.ONE_AT_A_TIME: _queue_depth_one_limit_text,
@@ -688,7 +688,7 @@ def _limit_of_figure_text(finding: BottleneckFinding, workload_row: WorkloadRow)
 
 def bottlenecks_line(study: Study, bottlenecks: Sequence[BottleneckFinding]) -> str:
     """`processors (Read IOPS); device vda (all others)`: what limits the best points, in short."""
-    return _causes_or_counts_text(study, bottlenecks, bottlenecks)
+    return _causes_or_point_counts_text(study, bottlenecks, bottlenecks)
 
 
 def _causes_with_workloads_text(
@@ -719,7 +719,9 @@ def bottlenecks_sentence(study: Study, bottlenecks: Sequence[BottleneckFinding])
         rest = f"; not known ({_affected_workloads_text(study, lost, bottlenecks)})" if lost else ""
         if lost and len(study.configurations) > 1:
             rest = f", not known in {len(lost)}"
-        sentences.append(f"Limited by: {_causes_or_counts_text(study, met, bottlenecks)}{rest}.")
+        sentences.append(
+            f"Limited by: {_causes_or_point_counts_text(study, met, bottlenecks)}{rest}."
+        )
     if rising:
         several = counted_noun(len(bottlenecks), "best point")
         sentences.append(f"Not saturated, so more load may give more: {len(rising)} of {several}.")
@@ -729,7 +731,7 @@ def bottlenecks_sentence(study: Study, bottlenecks: Sequence[BottleneckFinding])
     return unknown if bottlenecks else ""
 
 
-def _causes_or_counts_text(
+def _causes_or_point_counts_text(
     study: Study,
     selected_bottlenecks: Sequence[BottleneckFinding],
     bottlenecks: Sequence[BottleneckFinding],

@@ -189,7 +189,7 @@ def build_brief(
                 record,
                 name,
                 kernels if with_timeline else None,
-                with_heat=key in chosen.with_heat_map,
+                with_heat_map=key in chosen.with_heat_map,
             )
             chart_data_by_run[key] = replace(
                 chart_data,
@@ -313,7 +313,7 @@ def _run_chart_data(
     curve_name: str,
     boot_ids_if_timeline: BootIds,
     *,
-    with_heat: bool,
+    with_heat_map: bool,
 ) -> RunChartData:
     """The run's latency curves, and its series if it is to be drawn over time."""
     latencies = load_report.latency_curves(record, curve_name)
@@ -329,5 +329,5 @@ def _run_chart_data(
         all_operations=latencies.all_operations,
         per_operation=latencies.per_operation,
         timeline=timeline,
-        heat_map=build_heat_map(record, latencies.window) if with_heat else None,
+        heat_map=build_heat_map(record, latencies.window) if with_heat_map else None,
     )

@@ -473,7 +473,7 @@ def _configuration_columns_table(
             _workload_cell(row, rows, _undecided_reason_note(row, shared, configuration_titles)),
             *(
                 _cell_with_bar(
-                    _cell_with_ratio(_figure_cell(row, name, anchors), row, name),
+                    _best_cell_with_lead_ratio(_figure_cell(row, name, anchors), row, name),
                     row,
                     name,
                     styles,
@@ -595,7 +595,7 @@ def _second_best_figures(cost_capacity_row: CostCapacityRow) -> Sequence[CostCap
     return cost_capacity_row.figures_best_first[1:2]
 
 
-def _cell_with_ratio(cell: Cell, workload_row: WorkloadRow, configuration: str) -> Cell:
+def _best_cell_with_lead_ratio(cell: Cell, workload_row: WorkloadRow, configuration: str) -> Cell:
     """The cell, that of the best with its ratio to the next."""
     figure = workload_row.figure_of_configuration(configuration)
     if figure is None or figure is not workload_row.best or not _has_lead_ratio(workload_row):
@@ -675,7 +675,7 @@ def _figure_cell(workload_row: WorkloadRow, configuration: str, anchors: RunAnch
             half_width_text(figure.value),
             repeats_range_text(figure),
         ),
-        tuple(f"{name} {text}" for name, text in figure.latencies if text != DASH),
+        tuple(f"{name} {text}" for name, text in figure.latency_names_and_texts if text != DASH),
         (
             _ratio_interval_to_best_text(workload_row, figure),
             figure.left_out_repeats_text,

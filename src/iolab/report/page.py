@@ -68,7 +68,7 @@ class ReportPage(Record):
     `findings` are the first ones; `further_findings` and `appendix_sections` are of the appendix.
     """
 
-    facts: tuple[tuple[str, str], ...]
+    fact_rows: tuple[tuple[str, str], ...]
     alerts: tuple[str, ...]
     hardware_caveat: str
     answer: BriefAnswer
@@ -148,7 +148,7 @@ def build_report_page(brief: Brief) -> ReportPage:
     study = study_with_workload_versions(brief)
     topology = topology_drawing(brief)
     return ReportPage(
-        facts=session_fact_rows(brief),
+        fact_rows=session_fact_rows(brief),
         alerts=session_alerts(brief),
         hardware_caveat=measured_storage_caveat(brief.study, brief.facts),
         answer=build_answer(

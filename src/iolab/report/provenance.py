@@ -332,7 +332,7 @@ def _unfinished_session_sentence(name: str, session: SessionDocument, missing: i
 class RepeatInstructions(Record):
     """How one session is repeated; `label` is empty where there is only that.
 
-    `study_file` is what its `text` is saved as; `inventory_file` is empty where it had none.
+    `study_file` is what its `study_text` is saved as; `inventory_file` is empty where it had none.
     """
 
     label: str
@@ -340,7 +340,7 @@ class RepeatInstructions(Record):
     inventory_file: str
     command: tuple[str, ...]
     versions: Table
-    text: str
+    study_text: str
 
 
 def repeat_instructions(brief: Brief) -> tuple[RepeatInstructions, ...]:
@@ -384,7 +384,7 @@ def _repeat_instructions_of_session(
         inventory_file=INVENTORY_FILE if brief.study.inventory else "",
         command=repeat_command_arguments(brief, study_file),
         versions=versions_table(brief),
-        text=brief.study.text,
+        study_text=brief.study.text,
     )
 
 

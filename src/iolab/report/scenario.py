@@ -111,7 +111,7 @@ def phases_table(scenarios: Sequence[ScenarioFigures], metrics: Mapping[str, Met
             )
         )
     columns = _mark_optional_columns(text_and_number_columns(_TEXTS, _NUMBERS), _OPTIONAL)
-    return Table(PHASES_TITLE, columns, tuple(rows), keeps_equal_columns=True)
+    return Table(PHASES_TITLE, columns, tuple(rows), keeps_constant_columns=True)
 
 
 def _mark_optional_columns(

@@ -71,7 +71,7 @@ class SessionAnswer(Record):
     """
 
     sentence: str
-    confidence: str
+    confidence_text: str
     objections: tuple[Objection, ...]
     figures: tuple[BestFigure, ...]
 
@@ -297,7 +297,7 @@ def _best_per_operation_texts(
     """
     for figure in best_figures_by_operation(best_figures):
         texts = (
-            [f"at {text} {name}" for name, text in figure.latencies[:1]]
+            [f"at {text} {name}" for name, text in figure.latency_names_and_texts[:1]]
             if figure.value.unit in _OPERATIONS
             else []
         )

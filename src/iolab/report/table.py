@@ -49,7 +49,8 @@ class Column(Record):
 
     Where there is no room for all, a `can_wrap` column gives way first. An `is_optional` one is
     then left out rather than cut figures; a `is_stackable` one goes below the cell on its left. A
-    `is_common` one may be left out where all its cells are alike: what stands above says the same.
+    `is_hidden_if_constant` one may be left out where all its cells are alike: what stands above
+    says the same.
     """
 
     title: str
@@ -57,7 +58,7 @@ class Column(Record):
     can_wrap: bool = False
     is_optional: bool = False
     is_stackable: bool = False
-    is_common: bool = False
+    is_hidden_if_constant: bool = False
 
 
 class CellBar(Record):
@@ -105,7 +106,7 @@ class Table(Record):
     `groups` are titles, each with the place of the row that it stands above. With `merges_equal`
     neighbouring cells of a row that are the same are shown as one, where a form can do that. With
     `has_bars` columns are equally wide, as the bars below their figures need. With
-    `keeps_equal_columns` one whose rows are alike stays: that they are is what it tells.
+    `keeps_constant_columns` one whose rows are alike stays: that they are is what it tells.
     """
 
     title: str
@@ -114,7 +115,7 @@ class Table(Record):
     groups: tuple[tuple[int, str], ...] = ()
     merges_equal: bool = False
     has_bars: bool = False
-    keeps_equal_columns: bool = False
+    keeps_constant_columns: bool = False
 
     def cell_spans(self, cells: Sequence[Cell]) -> Iterator[CellSpan]:
         """The cells of a row; the first column stands alone."""
@@ -178,7 +179,7 @@ def table_with_constants_in_title(table: Table) -> Table:
     What all rows have in common stands behind the title. The first column stays, and so does a
     verdict that is not valid.
     """
-    if table.keeps_equal_columns:
+    if table.keeps_constant_columns:
         return table_without_empty_columns(table)
     kept, common = [0], []
     for place, column in enumerate(table.columns[1:], 1):

@@ -265,7 +265,8 @@ class GroupedTable(Record):
             for at, heading in enumerate(self.headings)
             if at == 0
             or not (
-                texts[at] <= {"", DASH} or (heading.is_common and len(rows) > 1 == len(texts[at]))
+                texts[at] <= {"", DASH}
+                or (heading.is_hidden_if_constant and len(rows) > 1 == len(texts[at]))
             )
         ]
         for column in [at for at in reversed(shown) if self.headings[at].is_optional]:
@@ -467,7 +468,7 @@ def points_terminal_table(
                     figures = _rate_and_latency_cells(row.metrics, f"{way}_", [""] * repeated, "")
                     rows.append([f"    {way}s", *figures, *[""] * len(own), ""])
         groups.append((None if plain_ones else section_title(name), rows))
-    verdict = Column("verdict", can_wrap=True, is_common=True)
+    verdict = Column("verdict", can_wrap=True, is_hidden_if_constant=True)
     return GroupedTable([*headings, verdict], groups)
 
 

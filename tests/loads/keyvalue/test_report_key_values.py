@@ -71,7 +71,7 @@ def test_every_block_size_has_charts_and_a_row_of_its_own(page: ReportPage, brie
     assert tells(against, "Read mean", "p99", "operations")
     assert tells(mixed["80 % reads, 20 % writes, block size 16k"][-1], "Write mean", "p95")
     assert (best[0].value.unit, best[0].axis_text) == ("ops/s", "block size 4k, threads 64")
-    assert [name for name, _ in best[0].latencies] == ["read mean", "read p99"]
+    assert [name for name, _ in best[0].latency_names_and_texts] == ["read mean", "read p99"]
 
 
 def test_writes_stand_apart_from_reads(page: ReportPage) -> None:
@@ -118,7 +118,7 @@ def test_devices_stand_beside_the_operations(page: ReportPage) -> None:
 
 
 def test_build_databases_and_statistics_are_told(page: ReportPage, brief: Brief) -> None:
-    (engine,) = (text for name, text in page.facts if name == "Engine")
+    (engine,) = (text for name, text in page.fact_rows if name == "Engine")
     assert tells(engine, "db_bench 7.8.3, assertions enabled", "of keys and values", "of memory")
     tables = {table.title: table for table in page.job_tables}
     shape = tables["Databases as the runs began on them"]
@@ -323,9 +323,9 @@ def test_each_operation_of_a_mix_has_its_latency_beside_the_best_figure(paced: K
         key_value_point_groups(paced.study, summarise_points(paced.results(), paced.study)),
         paced.study,
     )
-    mixed = next(one for one in found if "update" in str(one.latencies))
-    assert mixed.latencies[0][0] == "mean"
-    words = mixed.latencies[0][1].replace(" /", "").split()
+    mixed = next(one for one in found if "update" in str(one.latency_names_and_texts))
+    assert mixed.latency_names_and_texts[0][0] == "mean"
+    words = mixed.latency_names_and_texts[0][1].replace(" /", "").split()
     assert words[2::3] == ["read", "update"]
 
 

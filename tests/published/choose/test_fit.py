@@ -103,7 +103,7 @@ def test_watts_grow_with_the_nodes_unless_clients_take_them(
     )
     limit = MaximumMetric("w", "node_power_w", 500.0)
     fit = evaluate_offer(needs(190, limit), offer(place), 1.0)
-    assert fit.nodes == 8
+    assert fit.node_count == 8
     _, power = fit.requirement_results
     assert (power.status_as_measured, power.status_when_scaled) == (
         RequirementFulfilment.YES,
@@ -115,11 +115,11 @@ def test_watts_grow_with_the_nodes_unless_clients_take_them(
 def test_energy_grows_with_the_nodes_as_the_cost_does() -> None:
     seen_with_four = replace(offer(seen(rate(100, 95))), energy=EnergyCost(2000.0, 4380.0))
     fit = evaluate_offer(needs(190), seen_with_four, 1.0)
-    assert (fit.nodes, fit.cost) == (8, 200.0)
+    assert (fit.node_count, fit.cost) == (8, 200.0)
     assert fit.energy == EnergyCost(4000.0, 8760.0)
     by_clients = replace(seen_with_four, energy=EnergyCost(2000.0, 4380.0, is_of_clients=True))
     assert evaluate_offer(needs(190), by_clients, 1.0).energy == by_clients.energy
-    unsized = replace(seen_with_four, nodes=None)
+    unsized = replace(seen_with_four, node_count=None)
     assert evaluate_offer(needs(90), unsized, 1.0).energy == EnergyCost(2000.0, 4380.0)
 
 
@@ -162,7 +162,9 @@ def test_nobody_knows_whether_a_point_that_was_lost_meets_what_no_other_does(
 def test_the_advised_nodes_are_the_fewest_that_give_the_rate(
     have: float, ratio: float, nodes: int, scaling: float
 ) -> None:
-    found = evaluate_offer(needs(have * ratio), offer(seen(rate(have)), nodes=nodes), scaling).nodes
+    found = evaluate_offer(
+        needs(have * ratio), offer(seen(rate(have)), nodes=nodes), scaling
+    ).node_count
     assert found is not None
 
     def given_by(count: int) -> float:
@@ -179,7 +181,7 @@ def test_a_rate_counts_only_where_its_latency_is_kept() -> None:
     found = evaluate_offer(needs(290, LIMIT), offer(deep, shallow), 1.0)
     assert found.status_as_measured is RequirementFulfilment.YES
     assert found.requirement_results[0].axis == (("iodepth", 4),)
-    assert evaluate_offer(needs(500, LIMIT), offer(deep, shallow), 1.0).nodes == 7
+    assert evaluate_offer(needs(500, LIMIT), offer(deep, shallow), 1.0).node_count == 7
     assert (
         evaluate_offer(needs(100, LIMIT), offer(deep), 1.0).status_when_scaled
         is RequirementFulfilment.NO
@@ -237,7 +239,7 @@ def test_what_is_not_known_is_said_to_be_unknown() -> None:
 
 def test_capacity_and_cost_grow_with_nodes() -> None:
     found = evaluate_offer(Requirements(usable_tb=450, budget=Budget(130, "EUR")), offer(), 0.5)
-    assert (found.nodes, found.cost) == (5, 125.0)
+    assert (found.node_count, found.cost) == (5, 125.0)
     assert (found.status_as_measured, found.status_when_scaled) == (
         RequirementFulfilment.NO,
         RequirementFulfilment.YES,
@@ -252,7 +254,7 @@ def test_capacity_and_cost_grow_with_nodes() -> None:
 
 def test_an_offer_without_nodes_is_taken_as_it_is() -> None:
     found = evaluate_offer(needs(200), offer(seen(rate(100, 95)), nodes=None), 1.0)
-    assert (found.nodes, found.status_when_scaled) == (None, RequirementFulfilment.NO)
+    assert (found.node_count, found.status_when_scaled) == (None, RequirementFulfilment.NO)
     assert (
         evaluate_offer(needs(50), offer(seen(rate(100, 95)), nodes=None), 1.0).status_when_scaled
         is RequirementFulfilment.YES
@@ -296,7 +298,7 @@ def test_costs_in_several_currencies_are_never_ranked() -> None:
 
 def test_a_need_that_no_number_of_nodes_meets_is_not_met() -> None:
     found = evaluate_offer(needs(1e12), offer(seen(rate(1, 0.9))), 1.0)
-    assert (found.nodes, found.status_when_scaled) == (None, RequirementFulfilment.NO)
+    assert (found.node_count, found.status_when_scaled) == (None, RequirementFulfilment.NO)
     assert math.isclose(found.requirement_results[0].margin or 0, 1e-12)
 
 
@@ -317,5 +319,5 @@ def test_margins_and_nodes_by_the_mean_stand_beside_those_for_sure() -> None:
     (part,) = found.requirement_results
     assert part.margin == pytest.approx(100 / 110)
     assert part.margin_low == pytest.approx(80 / 110)
-    assert (part.nodes_by_mean, part.nodes) == (5, 6)
-    assert (found.nodes_by_mean, found.nodes) == (5, 6)
+    assert (part.node_count_by_mean, part.node_count) == (5, 6)
+    assert (found.node_count_by_mean, found.node_count) == (5, 6)

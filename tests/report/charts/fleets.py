@@ -21,8 +21,8 @@ def timeline_of(panels: tuple[NodePanel, ...], *outliers: Outlier) -> NodeTimeli
         guest_count=1,
         at_s=(0.5, 1.5, 2.5, 3.5),
         cell_s=1.0,
-        begin_s=1.0,
-        end_s=4.0,
+        window_begin_s=1.0,
+        window_end_s=4.0,
         panels=panels,
         outliers=outliers,
     )

@@ -61,8 +61,8 @@ def timeline() -> Timeline:
     return Timeline(
         at_s=(0.5, 1.5, 2.5, 3.5, 4.5, 5.5),
         cell_s=1.0,
-        begin_s=2.0,
-        end_s=5.0,
+        window_begin_s=2.0,
+        window_end_s=5.0,
         panels=(
             Panel("Load", "1/s", (PanelLine("read", (1e4, 2e4, 3e4, 3e4, 3.1e4, 3e4)),)),
             Panel(
@@ -91,8 +91,8 @@ def heat() -> HeatMap:
         counts=((900, 50, 50), (9900, 100, 0), (0, 0, 0), (97_000, 2990, 10)),
         p50_ns=(1.4e5, 1.3e5, None, 1.2e5),
         p99_ns=(None, 2e5, None, 3e5),
-        begin_s=1.0,
-        end_s=4.0,
+        window_begin_s=1.0,
+        window_end_s=4.0,
         interquartile_ns=(1.1e5, 1.3e5),
     )
 

@@ -76,7 +76,7 @@ def test_the_table_is_bounded_and_keeps_every_io() -> None:
         counts=tuple((second, 1, 0) for second in range(moments)),
         p50_ns=(1e5,) * moments,
         p99_ns=tuple(1e5 + second for second in range(moments)),
-        end_s=float(moments),
+        window_end_s=float(moments),
     )
     table = heat_map_chart("A run", long, SERIES[0]).table
     assert len(table.rows) == TABLE_ROWS

@@ -205,7 +205,7 @@ def _operation_best_figures(
                 configuration=point.configuration,
                 value=rates.get(operation.rate_key)
                 or Metric(operation.mean, "ops/s", n=operation.iteration_count),
-                latencies=tuple(
+                latency_names_and_texts=tuple(
                     (n, metric_value_text(m)) for n, m in latencies if m and m.value is not None
                 ),
                 axis_text=", ".join(filter(None, places)),

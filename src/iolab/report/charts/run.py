@@ -133,7 +133,7 @@ def _panel_plot(panel: Panel, timeline: Timeline, token: ColorToken, top: float)
         else panel_scale(panel, values, 2)
     )
     end = _timeline_end_s(timeline)
-    marks: list[Mark] = outside_window_shading(timeline.begin_s, timeline.end_s, end)
+    marks: list[Mark] = outside_window_shading(timeline.window_begin_s, timeline.window_end_s, end)
     ends = []
     for index, trace in enumerate(panel.lines[:LINES_MAX]):
         colour, dash = _trace_token_and_dash(trace, index, token)
@@ -162,7 +162,7 @@ def _values_in_measured_window(trace: PanelLine, timeline: Timeline) -> list[flo
     return [
         v
         for at, v in zip(timeline.at_s, trace.values, strict=True)
-        if v is not None and timeline.begin_s <= at <= timeline.end_s
+        if v is not None and timeline.window_begin_s <= at <= timeline.window_end_s
     ]
 
 
@@ -222,7 +222,7 @@ def heat_map_chart(subject: str, heat: HeatMap, token: ColorToken) -> Figure:
     at_s = [(a + b) / 2 for a, b in zip(heat.edges_s, heat.edges_s[1:], strict=False)]
     named = (("p50", heat.p50_ns, ()), ("p99", heat.p99_ns, (4, 3)))
     marks = [
-        *outside_window_shading(heat.begin_s, heat.end_s, heat.edges_s[-1]),
+        *outside_window_shading(heat.window_begin_s, heat.window_end_s, heat.edges_s[-1]),
         *_heat_map_cell_marks(heat, scale, token),
         *_window_edge_marks(heat),
     ]
@@ -310,7 +310,9 @@ def _heat_map_cell_marks(heat: HeatMap, scale: Scale, token: ColorToken) -> Iter
 
 def _window_edge_marks(heat: HeatMap) -> list[Mark]:
     """Uprights where the measured window begins and ends: cells hide the shade beside it."""
-    edges = [at for at in (heat.begin_s, heat.end_s) if 0 < at < heat.edges_s[-1] - _NEAR_S]
+    edges = [
+        at for at in (heat.window_begin_s, heat.window_end_s) if 0 < at < heat.edges_s[-1] - _NEAR_S
+    ]
     pieces = [(at, None, at, None) for at in edges]
     return [LineSegments(token=INK, segments=pieces, width=1, dash=(1, 3))] if edges else []
 
@@ -349,7 +351,7 @@ def _p99_and_start_of_window_moments(heat: HeatMap) -> list[tuple[float, float]]
     return [
         (value, start)
         for value, start, end in zip(heat.p99_ns, heat.edges_s, heat.edges_s[1:], strict=False)
-        if value is not None and heat.begin_s <= (start + end) / 2 <= heat.end_s
+        if value is not None and heat.window_begin_s <= (start + end) / 2 <= heat.window_end_s
     ]
 
 

@@ -490,13 +490,13 @@ def build_timeline(
     the run's load where that is not I/O.
     """
     grid = TimeGrid.for_run(record)
-    begin_s, end_s = _measured_begin_and_end_s(record, grid, window)
+    window_begin_s, window_end_s = _measured_begin_and_end_s(record, grid, window)
     panels = [*panel_maker(record, grid), *telemetry_panels(record, telemetry, grid, boot_ids)]
     return Timeline(
         at_s=tuple(float(f"{at:.4f}") for at in grid.cell_middles_s),
         cell_s=grid.cell_s,
-        begin_s=begin_s,
-        end_s=end_s,
+        window_begin_s=window_begin_s,
+        window_end_s=window_end_s,
         panels=tuple(panel for panel in panels if panel.lines),
     )
 
@@ -504,8 +504,10 @@ def build_timeline(
 def build_heat_map(record: RunRecord, window: Window | None) -> HeatMap | None:
     """The latency of the run's I/Os over time, of all hosts together; `window` is as above."""
     grid = TimeGrid.for_run(record)
-    begin_s, end_s = _measured_begin_and_end_s(record, grid, window)
-    return heat_map_from_counts(latency_counts_by_cell(record, grid), grid, begin_s, end_s)
+    window_begin_s, window_end_s = _measured_begin_and_end_s(record, grid, window)
+    return heat_map_from_counts(
+        latency_counts_by_cell(record, grid), grid, window_begin_s, window_end_s
+    )
 
 
 def _measured_begin_and_end_s(

@@ -86,13 +86,13 @@ class LatencyCurve(Record):
 class Timeline(Record):
     """A run's series on one grid of times, seconds since the first I/O; the middle of each cell.
 
-    Seconds before `begin_s` and after `end_s` are not part of the result.
+    Seconds before `window_begin_s` and after `window_end_s` are not part of the result.
     """
 
     at_s: tuple[float, ...]
     cell_s: float
-    begin_s: float
-    end_s: float
+    window_begin_s: float
+    window_end_s: float
     panels: tuple[Panel, ...]
 
 
@@ -101,9 +101,9 @@ class HeatMap(Record):
 
     Moment i lasts from `edges_s[i]` to `edges_s[i + 1]`, seconds since the first I/O; band j holds
     latencies from `edges_ns[j]` to `edges_ns[j + 1]`, and all bands have one ratio. The percentiles
-    are those of each moment's I/Os, None where these are too few. What is before `begin_s` and
-    after `end_s` is not part of the result; `interquartile_ns` is where half of the I/Os in between
-    lie.
+    are those of each moment's I/Os, None where these are too few. What is before `window_begin_s`
+    and after `window_end_s` is not part of the result; `interquartile_ns` is where half of the I/Os
+    in between lie.
     """
 
     edges_s: tuple[float, ...]
@@ -111,8 +111,8 @@ class HeatMap(Record):
     counts: tuple[tuple[int, ...], ...]
     p50_ns: tuple[float | None, ...]
     p99_ns: tuple[float | None, ...]
-    begin_s: float
-    end_s: float
+    window_begin_s: float
+    window_end_s: float
     interquartile_ns: tuple[float, float] | None
 
 
@@ -156,10 +156,10 @@ class NodePanel(Record):
 class NodeTimeline(Record):
     """A node in one run: its panels, those without any value left out.
 
-    Times are seconds since the run's first I/O; what is before `begin_s` or after `end_s` is no
-    part of the result. `outliers` are what analysis named. `nodes_sharing_disks` are watched nodes
-    of the same kernel, whose guests' work is in the processors' figures, too; with `shares_disks`
-    also in those of disks.
+    Times are seconds since the run's first I/O; what is before `window_begin_s` or after
+    `window_end_s` is no part of the result. `outliers` are what analysis named.
+    `nodes_sharing_disks` are watched nodes of the same kernel, whose guests' work is in the
+    processors' figures, too; with `shares_disks` also in those of disks.
     """
 
     result: RunResult
@@ -167,8 +167,8 @@ class NodeTimeline(Record):
     guest_count: int
     at_s: tuple[float, ...]
     cell_s: float
-    begin_s: float
-    end_s: float
+    window_begin_s: float
+    window_end_s: float
     panels: tuple[NodePanel, ...]
     outliers: tuple[Outlier, ...]
     nodes_sharing_disks: tuple[str, ...] = ()
@@ -270,12 +270,12 @@ def percentile_by_cell(counts: Counts, percent: float) -> Floats:
 
 
 def heat_map_from_counts(
-    counts: Counts, grid: TimeGrid, begin_s: float, end_s: float
+    counts: Counts, grid: TimeGrid, window_begin_s: float, window_end_s: float
 ) -> HeatMap | None:
     """The run's I/Os by moment and band of latency; None for a run of too few moments.
 
-    `counts` are those of `latency_counts_by_cell` on `grid`; `begin_s` and `end_s` bound what the
-    result is of, in seconds since the first I/O.
+    `counts` are those of `latency_counts_by_cell` on `grid`; `window_begin_s` and `window_end_s`
+    bound what the result is of, in seconds since the first I/O.
     """
     size = math.ceil(grid.cell_count / MOMENTS_MAX)
     starts = np.arange(0, grid.cell_count, size)
@@ -291,7 +291,9 @@ def heat_map_from_counts(
     np.add.at(cells.T, band_of, moments.T)
     edges_s = np.minimum(np.append(grid.edges_ns[starts], grid.edges_ns[-1]), grid.span_ns) / 1e9
     middles = (edges_s[:-1] + edges_s[1:]) / 2
-    inside = moments[(middles >= begin_s) & (middles <= end_s)].sum(axis=0, keepdims=True)
+    inside = moments[(middles >= window_begin_s) & (middles <= window_end_s)].sum(
+        axis=0, keepdims=True
+    )
     quartiles = [percentile_by_cell(inside, percent)[0] for percent in (25.0, 75.0)]
     return HeatMap(
         edges_s=tuple(round(float(edge), 4) for edge in edges_s),
@@ -299,8 +301,8 @@ def heat_map_from_counts(
         counts=tuple(tuple(row) for row in cells.tolist()),
         p50_ns=_supported_percentile_by_moment(moments, 50.0),
         p99_ns=_supported_percentile_by_moment(moments, 99.0),
-        begin_s=begin_s,
-        end_s=end_s,
+        window_begin_s=window_begin_s,
+        window_end_s=window_end_s,
         interquartile_ns=None
         if np.isnan(quartiles[0])
         else (float(quartiles[0]), float(quartiles[1])),

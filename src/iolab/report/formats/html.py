@@ -256,9 +256,9 @@ def _block_template_name(block: object) -> str:
 
 
 def _table_markup(
-    contents: Table, anchors: frozenset[str], *, caption: bool = False, label: str = ""
+    table: Table, anchors: frozenset[str], *, caption: bool = False, label: str = ""
 ) -> Markup:
-    return Markup(table_html(contents, anchors, caption=caption, label=label))  # noqa: S704 - it escapes what is foreign
+    return Markup(table_html(table, anchors, caption=caption, label=label))  # noqa: S704 - it escapes what is foreign
 
 
 def _verdict_badge_markup(level: VerdictLevel, anchor: str | None) -> Markup:

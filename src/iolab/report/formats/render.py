@@ -328,7 +328,7 @@ def _common_document_data(
         "study": brief.study.id,
         "title": brief.study.title,
         "question": brief.study.question,
-        "facts": [list(pair) for pair in page.facts],
+        "facts": [list(pair) for pair in page.fact_rows],
         "tail": HARDWARE_TITLE,
         "legend": legend_names_and_colors(brief),
         "footer": f"iolab {brief.session.iolab_version}, session {brief.session.id}",
