@@ -17,7 +17,7 @@ from iolab.analysis.findings import BottleneckFinding, best_point_findings
 from iolab.core.host import HostRole
 from iolab.core.metric import VerdictLevel
 from iolab.core.resources import IssueRule, Resource, ResourceUse, RunResources
-from iolab.report.bottleneck import ANCHOR, bottlenecks_section, bottlenecks_table
+from iolab.report.bottleneck import ANCHOR, bottlenecks_section, bottlenecks_table, next_steps_table
 from iolab.report.brief import Brief
 from iolab.report.formats.markdown import render_appendix
 from iolab.report.gather import BOTTLENECK_RUNS_MAX
@@ -54,8 +54,10 @@ def test_every_best_point_has_a_row_that_leads_to_its_run() -> None:
     assert shares == ["93 %", "42 %", "65 %", "–", "2.6 %"]
     assert first["In flight"].text.endswith(" of 64")
     assert group.table is not None
-    assert [row[2].text for row in group.table.rows] == ["Not known"]  # of all, and once
-    assert all(row[-1].text.endswith(".") for row in group.table.rows)  # what to do next
+    assert [row[1].text for row in group.table.rows] == ["Not known"]  # of all, and once
+    ((steps, _),) = group.tables_below_with_notes
+    assert steps.rows
+    assert all(row[-1].text.endswith(".") for row in steps.rows)
     texts = [cell.text for cell in names.rows[0]]
     assert texts[2:] == ["nvme1n1 of client-1", "3 of client-1", "ens1f0np0 in of client-1"]
 
@@ -77,7 +79,7 @@ def limit(owner: str, workload: str, seen: RunResources, step: LoadStep) -> Bott
     return BottleneckFinding(owner, workload, (), decision, seen, None, VerdictLevel.VALID, ())
 
 
-def test_each_workload_of_a_configuration_has_a_row_with_the_figures_of_what_limits_it() -> None:
+def test_each_limit_of_a_configuration_has_a_row_with_its_figures() -> None:
     busy = watched(record({**disk(0.3, each_ns=80_000), **cores(*[0.97] * 8)}))
     full = watched(record({**QUIET, **disk(1.0, each_ns=776_000)}))
     study = shared.brief("two").study
@@ -85,18 +87,21 @@ def test_each_workload_of_a_configuration_has_a_row_with_the_figures_of_what_lim
         limit("alpha", "rand-read-4k", busy, BENT),
         limit("alpha", "rand-write-4k", full, BENT),
         limit("beta", "rand-read-4k", full, BENT),
+        limit("beta", "rand-write-4k", full, BENT),
     ]
     table = bottlenecks_table(study, found, ())
-    alpha, beta, write = table.rows
-    assert [row[0].text for row in table.rows] == [*["Random read 4 KiB"] * 2, "Random write 4 KiB"]
-    assert [row[1].text for row in table.rows] == ["Alpha", "Beta", "Alpha"]
-    assert (alpha[2].text.split()[0], beta[2].text) == ("Processors", "Device nvme0n1")
+    alpha, write, beta = table.rows
+    assert [row[0].text for row in table.rows] == ["Alpha", "Alpha", "Beta"]
+    assert (alpha[1].text.split()[0], beta[1].text) == ("Processors", "Device nvme0n1")
+    both = ["Random read 4 KiB", "Random write 4 KiB"]
+    assert [row[2].text for row in table.rows] == [*both, ", ".join(both)]
     assert tells(alpha[3].text, "97 %")
     assert "device" not in alpha[3].text  # of the resource that is named, and of no other
     assert tells(write[3].text, "device nvme0n1", "100 %")
     assert "core" not in beta[3].text
-    assert len({row[4].text for row in table.rows}) == 1  # told once, above the table
-    assert tells(alpha[4].text, "Processors", "Device")
+    steps = next_steps_table(study, found, ()).rows
+    processors, device = steps  # each once
+    assert tells(f"{processors[0].text} {device[0].text}", "Processors", "Device")
 
 
 def test_evidence_has_the_rate_of_its_run_where_the_figure_is_another() -> None:

@@ -28,7 +28,7 @@ from iolab.report.phrases import (
 )
 from iolab.report.short_names import short_configuration_names
 from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns, verdict_cell
-from iolab.text import capitalised, counted_noun, list_text, percent_text, uncapitalised
+from iolab.text import capitalised, counted_noun, list_text, percent_text
 from iolab.units import format_count
 
 if TYPE_CHECKING:
@@ -85,6 +85,8 @@ _SHARES_NOTE: Final = (
     "as the limit only where more load no longer raised the rate. Latency at the device is the "
     "share that its own I/Os took of the engine's."
 )
+
+NEXT_STEPS_TITLE: Final = "What to do next"
 
 _EVIDENCE_NOTE: Final = (
     "Evidence is of the median run of each best point. Where that had another rate than the mean "
@@ -518,31 +520,39 @@ def bottlenecks_section(brief: Brief) -> ReportSection | None:
     repeats = any(len(best.run_keys) > 1 for best in brief.best_points)
     evidence_note = _EVIDENCE_NOTE if repeats else ""
     table = bottlenecks_table(study, limits, points)
-    group = ChartGroup("", (), table, evidence_note, (shares, names))
+    steps = (next_steps_table(study, limits, points), "")
+    group = ChartGroup(
+        "",
+        (),
+        table,
+        evidence_note,
+        detail_tables_with_notes=(shares, names),
+        tables_below_with_notes=(steps,) if steps[0].rows else (),
+    )
     return ReportSection(ANCHOR, TITLE, "", (group,), in_appendix=False)
 
 
 def bottlenecks_table(
     study: Study, bottlenecks: Sequence[BottleneckFinding], points: Sequence[PointSummary]
 ) -> Table:
-    """What limits the best points, with the evidence and the next step.
+    """What limits the best points, with the evidence; of a single configuration what to do next.
 
-    A row for each workload of each configuration, or of a single configuration for each limit;
-    where nothing is known of any a last row says so once.
+    A row for each limit of each configuration; where nothing is known of any a last row says so
+    once.
     """
     several = len(study.configurations) > 1
     known = [limit for limit in bottlenecks if limit.decision.cause is not BottleneckCause.NONE]
     unknown = [limit for limit in bottlenecks if limit.decision.cause is BottleneckCause.NONE]
     rates = _run_rate_texts_unlike_point_mean(study, known, points)
     rows = (
-        _best_point_rows(study, known, points)
+        _configuration_limit_rows(study, known, points)
         if several
         else [
             row_of_cells(
                 capitalised(cause),
                 _affected_workloads_text(study, alike, bottlenecks),
                 _bottleneck_evidence_text(alike, rates),
-                _most_helpful_next_steps_text(alike, points),
+                " ".join(_most_helpful_next_steps(alike, points)),
             )
             for cause, alike in _findings_by_name(known, _cause_text).items()
         ]
@@ -550,53 +560,57 @@ def bottlenecks_table(
     if unknown:
         affected = _affected_workloads_text(study, unknown, bottlenecks)
         name = capitalised(_CAUSE_NAMES[BottleneckCause.NONE])
-        rest = (
-            _most_used_resources_text(study, unknown),
-            _most_helpful_next_steps_text(unknown, points),
-        )
+        cells = (name, affected, _most_used_resources_text(study, unknown))
         rows.append(
-            row_of_cells(affected, DASH, name, *rest)
+            row_of_cells(DASH, *cells)
             if several
-            else row_of_cells(name, affected, *rest)
+            else row_of_cells(*cells, " ".join(_most_helpful_next_steps(unknown, points)))
         )
-    heads = ("Workload", "Configuration", "Limited by") if several else ("Limited by", "Workloads")
-    columns = text_and_number_columns((*heads, "Evidence", "What to do next"))
+    heads = ("Limited by", "Workloads", "Evidence")
+    columns = text_and_number_columns(
+        ("Configuration", *heads) if several else (*heads, NEXT_STEPS_TITLE)
+    )
     return Table(TITLE, columns, tuple(rows))
 
 
-def _best_point_rows(
+def _configuration_limit_rows(
     study: Study, bottlenecks: Sequence[BottleneckFinding], points: Sequence[PointSummary]
 ) -> list[tuple[Cell, ...]]:
-    """A row for each best point, those of a workload together; no next step twice."""
+    """A row for each kind of limit of each configuration, with the workloads that meet it."""
     titles, names = study.workload_titles, short_configuration_names(study.configurations)
     labels = dict(zip((owner.id for owner in study.configurations), names, strict=True))
-    order = list(dict.fromkeys(limit.workload for limit in bottlenecks))
-    rates, steps = (
-        _run_rate_texts_unlike_point_mean(study, bottlenecks, points),
-        _all_next_steps_text(bottlenecks, points),
-    )
-    return [
-        row_of_cells(
-            titles.get(limit.workload, limit.workload),
-            labels.get(limit.configuration, limit.configuration),
-            capitalised(_cause_text(limit)),
-            _bottleneck_evidence_text([limit], rates),
-            steps,
-        )
-        for limit in sorted(bottlenecks, key=lambda limit: order.index(limit.workload))
-    ]
+    rates = _run_rate_texts_unlike_point_mean(study, bottlenecks, points)
+    rows = []
+    for configuration, label in labels.items():
+        of_configuration = [limit for limit in bottlenecks if limit.configuration == configuration]
+        for kind, alike in _findings_by_name(of_configuration, _cause_without_name_text).items():
+            by_cause = _findings_by_name(alike, _cause_text)
+            workloads = [titles.get(limit.workload, limit.workload) for limit in alike]
+            rows.append(
+                row_of_cells(
+                    label,
+                    capitalised(next(iter(by_cause)) if len(by_cause) == 1 else kind),
+                    ", ".join(workloads),
+                    "; ".join(_bottleneck_evidence_text(each, rates) for each in by_cause.values()),
+                )
+            )
+    return rows
 
 
-def _all_next_steps_text(
-    bottlenecks: Sequence[BottleneckFinding], points: Sequence[PointSummary]
-) -> str:
-    """The next step about each limit, the same in every row: what tables tell once."""
-    steps: dict[str, str] = {}
-    for limit in bottlenecks:
-        steps.setdefault(_next_step_text(limit, points), _cause_text_without_name_and_doubt(limit))
-    if len(steps) == 1:
-        return next(iter(steps))
-    return " ".join(f"{capitalised(cause)}: {uncapitalised(step)}" for step, cause in steps.items())
+def next_steps_table(
+    study: Study, bottlenecks: Sequence[BottleneckFinding], points: Sequence[PointSummary]
+) -> Table:
+    """What to do about each limit of several configurations, a row an act.
+
+    Without rows for a single configuration, whose table of limits has the acts.
+    """
+    alike_by_cause = _findings_by_name(bottlenecks, _cause_text_without_name_and_doubt)
+    causes_by_step: dict[str, str] = {}
+    for cause, alike in alike_by_cause.items() if len(study.configurations) > 1 else ():
+        for step in _most_helpful_next_steps(alike, points):
+            causes_by_step.setdefault(step, capitalised(cause))
+    rows = tuple(row_of_cells(cause, step) for step, cause in causes_by_step.items())
+    return Table(NEXT_STEPS_TITLE, text_and_number_columns(("Limit", "Act")), rows)
 
 
 def _run_rate_texts_unlike_point_mean(
@@ -626,12 +640,12 @@ def _findings_by_name(
     return groups
 
 
-def _most_helpful_next_steps_text(
+def _most_helpful_next_steps(
     findings: Sequence[BottleneckFinding], points: Sequence[PointSummary]
-) -> str:
+) -> list[str]:
     """The steps that help most of the findings, each once."""
     steps = Counter(_next_step_text(limit, points) for limit in findings)
-    return " ".join(step for step, _ in steps.most_common(STEPS_SHOWN))
+    return [step for step, _ in steps.most_common(STEPS_SHOWN)]
 
 
 def rows_with_limit_texts(brief: Brief, rows: Sequence[WorkloadRow]) -> list[WorkloadRow]:

@@ -30,6 +30,9 @@ from iolab.units import format_bytes
 DISKS_MAX: Final = 64
 """Disks listed for a host; a rack of disks would bury everything else."""
 
+MACHINE: Final = "Machine"
+"""The name of the line on processors and memory at the head of a page."""
+
 COLUMNS_MAX: Final = 4
 """Configurations, or kinds of hosts, that get a column each."""
 
@@ -323,7 +326,7 @@ def hardware_fact_rows(
     # A box says what was measured in place of stated drives.
     are_others = any(_are_all_disks_virtual(_target_disks(hosts.values())) for _, hosts in own)
     rows = (
-        ("Machine", [_processor_and_memory_text(nodes or hosts) for _, hosts in own]),
+        (MACHINE, [_processor_and_memory_text(nodes or hosts) for _, hosts in own]),
         *(() if all(stated) and are_others else (storage,)),
     )
     names = [configuration_labels.get(owner.id, owner.title) for owner in owners]

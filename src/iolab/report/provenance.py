@@ -21,7 +21,7 @@ from iolab.core.study import IDLE_WATCH_S, Method, RunOrder, Study
 from iolab.record import Record
 from iolab.report.best import RunCounts
 from iolab.report.brief import NO_UNION, Brief, LoadReportKinds, SessionUnion, UnionMember
-from iolab.report.hardware import hardware_fact_rows
+from iolab.report.hardware import MACHINE, hardware_fact_rows
 from iolab.report.merged import distinct_workload_versions
 from iolab.report.numbers import DASH, utc_datetime, utc_minute_text
 from iolab.report.phrases import result_run_name_text
@@ -85,15 +85,20 @@ def session_fact_rows(brief: Brief) -> tuple[tuple[str, str], ...]:
         for kind in brief.kinds.reports_of_study(brief.study)
         for text in kind.engine_note_texts(brief)
     ]
+    hardware_rows = hardware_fact_rows(
+        brief.study,
+        brief.facts,
+        {name: style.label for name, style in brief.series_styles.items()},
+    )
+    host_count_text = _host_count_text(brief)
+    is_told_by_machine = host_count_text == "1" and any(
+        name == MACHINE for name, _ in hardware_rows
+    )
     return (
         ("Measured", _measurement_time_text(brief)),
-        ("Hosts", _host_count_text(brief)),
+        *(() if is_told_by_machine else (("Hosts", host_count_text),)),
         *_storage_node_and_configuration_rows(brief),
-        *hardware_fact_rows(
-            brief.study,
-            brief.facts,
-            {name: style.label for name, style in brief.series_styles.items()},
-        ),
+        *hardware_rows,
         ("Software", _software_versions_text(brief, notes)),
         *_study_scale_rows(brief),
         *_member_sessions_rows(brief),
