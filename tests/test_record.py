@@ -8,7 +8,7 @@ from functools import cached_property
 import pytest
 
 from iolab.core.target_state import Precondition
-from iolab.record import Record, default_values, field_names, nested_values
+from iolab.record import Record, default_values, field_names, nested_field_values
 
 
 class Disk(Record):
@@ -53,4 +53,4 @@ def test_names_defaults_and_values_of_its_fields() -> None:
     assert field_names(Disk) == ("name", "size_bytes")
     assert default_values(Disk) == {"size_bytes": 4096}
     assert default_values(Host) == {}
-    assert nested_values(Host((), Disk("vdb", 1))) == [(), ["vdb", 1]]
+    assert nested_field_values(Host((), Disk("vdb", 1))) == [(), ["vdb", 1]]

@@ -32,10 +32,10 @@ def default_values(kind: type[Struct]) -> dict[str, Any]:
     return dict(zip(kind.__struct_fields__[-len(defaults) :], defaults, strict=False))
 
 
-def nested_values(record: Struct) -> list[Any]:
+def nested_field_values(record: Struct) -> list[Any]:
     """The values of its fields in their order, a list for each record among them."""
     values = (getattr(record, name) for name in record.__struct_fields__)
-    return [nested_values(value) if isinstance(value, Struct) else value for value in values]
+    return [nested_field_values(value) if isinstance(value, Struct) else value for value in values]
 
 
 def fault_place_and_text(error: Exception) -> tuple[str, str]:

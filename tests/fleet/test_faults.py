@@ -37,7 +37,7 @@ from tests.session.stage import Notes
 
 pytestmark = pytest.mark.e2e
 
-QUICK = SshLimits(login_s=5.0, keepalive_s=0.3, keepalives=2, end_s=1.0)
+QUICK = SshLimits(login_timeout_s=5.0, keepalive_s=0.3, keepalives=2, close_timeout_s=1.0)
 STUDY = """\
 format = 1
 id = "faults"

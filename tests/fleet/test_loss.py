@@ -18,7 +18,7 @@ from tests.fleet.bed import Bed, run, sleeper, visit
 
 pytestmark = pytest.mark.e2e
 
-QUICK = SshLimits(login_s=10.0, keepalive_s=0.3, keepalives=2, end_s=1.0)
+QUICK = SshLimits(login_timeout_s=10.0, keepalive_s=0.3, keepalives=2, close_timeout_s=1.0)
 ROOT = Path(__file__).parents[2]
 
 

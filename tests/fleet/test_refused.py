@@ -16,7 +16,7 @@ from tests.processes import run_program
 
 pytestmark = pytest.mark.e2e
 
-QUICK = SshLimits(login_s=1.5)
+QUICK = SshLimits(login_timeout_s=1.5)
 
 
 def fault(spec: HostSpec, limits: SshLimits = QUICK, config: Path = NO_CONFIG) -> HostError:

@@ -13,7 +13,7 @@ from iolab.core.run import RunStatus
 from iolab.errors import StoreError
 from iolab.guests.charts import (
     guest_count_chart_group,
-    highest_common_percentile_and_note,
+    highest_common_percentile_name_and_note,
     scaling_group_chart_lines,
 )
 from iolab.guests.groups import (
@@ -140,14 +140,14 @@ def test_the_tail_is_the_highest_that_all_points_support(source: GuestSource) ->
     known = replace(points[0], metrics={**wanted, "lat_ns_p99_99": Metric(2e6, "ns")})
     lacking = replace(points[1], metrics={**wanted, "lat_ns_p99_99": Metric(None, "ns")})
     bound = Metric(None, "ns", low=3e6)
-    assert highest_common_percentile_and_note([known, known]) == ("p99_99", "")
+    assert highest_common_percentile_name_and_note([known, known]) == ("p99_99", "")
     assert (
-        highest_common_percentile_and_note(
+        highest_common_percentile_name_and_note(
             [replace(lacking, metrics={**wanted, "lat_ns_p99_99": bound})]
         )[1]
         == ""
     )
-    name, note = highest_common_percentile_and_note([known, lacking])
+    name, note = highest_common_percentile_name_and_note([known, lacking])
     assert name == "p99_9"
     assert tells(note, "p99.99", "1,000,000 I/Os", "1 of 2 points"), note
 

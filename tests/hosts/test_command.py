@@ -17,7 +17,7 @@ import pytest
 from iolab.core.host import HostSpec, HostTransport
 from iolab.errors import HostError
 from iolab.hosts.connect import CommandHost
-from iolab.hosts.process import exit_text
+from iolab.hosts.process import exit_and_stderr_text
 from iolab.hosts.push import FOLDER, CommandPrefix
 from tests.facts import tells
 from tests.needs import ROOT, require
@@ -209,9 +209,12 @@ def test_the_reason_of_a_lost_command_is_its_last_line_and_not_its_log() -> None
         b'E1128 11:19:13.167757    3095 v2.go:150] "Unhandled Error" err="next reader: websocket"\n'
     )
     stderr = log * 5 + b"error: Internal error occurred: connection reset\n"
-    assert exit_text(1, stderr) == "exit code 1; error: Internal error occurred: connection reset"
-    assert exit_text(1, log * 5).startswith("exit code 1; E1128 11:19:13")
-    assert exit_text(1, b"first " * 60 + b"\nlast line\n") == "exit code 1; last line"
+    assert (
+        exit_and_stderr_text(1, stderr)
+        == "exit code 1; error: Internal error occurred: connection reset"
+    )
+    assert exit_and_stderr_text(1, log * 5).startswith("exit code 1; E1128 11:19:13")
+    assert exit_and_stderr_text(1, b"first " * 60 + b"\nlast line\n") == "exit code 1; last line"
 
 
 def test_an_upload_that_arrives_damaged_is_never_started(agent: Path, tmp_path: Path) -> None:

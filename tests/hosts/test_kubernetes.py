@@ -24,7 +24,7 @@ from iolab.hosts.kubernetes.objects import (
     fleet_identity_text,
     lease_object,
 )
-from iolab.hosts.kubernetes.waiting import WaitReason, pod_snapshot, reasons_text
+from iolab.hosts.kubernetes.waiting import WaitReason, pod_snapshot, wait_reasons_text
 
 FLEET = PodFleet(
     name="iolab-1",
@@ -210,7 +210,7 @@ def test_a_pod_on_its_way_out_is_not_ready() -> None:
 
 def test_a_reason_of_many_is_told_once() -> None:
     reasons = [WaitReason(f"p-{number}", "no node") for number in range(3)]
-    assert reasons_text(reasons) == "p-0 and 2 more: no node"
+    assert wait_reasons_text(reasons) == "p-0 and 2 more: no node"
 
 
 @pytest.mark.parametrize("objects", [[{}], [{"kind": "Pod", "metadata": 1, "status": []}]])

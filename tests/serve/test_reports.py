@@ -43,8 +43,10 @@ def test_a_state_is_made_once_and_the_next_anew(tmp_path: Path) -> None:
     async def every() -> None:
         made = reports(site)
         for digest in ("first", "first", "second", "second"):
-            assert await made.page_or_start_making(place("one"), digest) is not None
-        await asyncio.gather(*(made.page_or_start_making(place("two"), "same") for _ in range(5)))
+            assert await made.report_page_or_start_making(place("one"), digest) is not None
+        await asyncio.gather(
+            *(made.report_page_or_start_making(place("two"), "same") for _ in range(5))
+        )
 
     asyncio.run(every())
     assert log.read_text() == "xxx"
@@ -58,7 +60,7 @@ def test_what_failed_is_told_and_tried_again(tmp_path: Path) -> None:
             made = reports(site)
             for _ in range(2):
                 with pytest.raises(ReportError, match=message):
-                    await made.page_or_start_making(place("one"), "state")
+                    await made.report_page_or_start_making(place("one"), "state")
 
         asyncio.run(twice())
 
@@ -73,9 +75,9 @@ def test_a_page_says_that_it_is_being_made_and_shows_it_later(
 
     async def later() -> None:
         made = reports(site, 0.05)
-        assert await made.page_or_start_making(place("one"), "state") is None
+        assert await made.report_page_or_start_making(place("one"), "state") is None
         gate.touch()
-        tries = [await made.page_or_start_making(place("one"), "state") for _ in range(600)]
+        tries = [await made.report_page_or_start_making(place("one"), "state") for _ in range(600)]
         assert tries[-1] is not None
 
     first = site.get(f"/sessions/{site.id_of('one')}")
@@ -90,10 +92,10 @@ def test_so_many_wait_and_no_more(tmp_path: Path) -> None:
     async def crowd() -> None:
         made = reports(site, 0.001)
         for number in range(REPORTS_WAITING_MAX):
-            assert await made.page_or_start_making(place(str(number)), "state") is None
+            assert await made.report_page_or_start_making(place(str(number)), "state") is None
         with pytest.raises(TooManyReportsError):
-            await made.page_or_start_making(place("late"), "state")
-        assert await made.page_or_start_making(place("0"), "state") is None
+            await made.report_page_or_start_making(place("late"), "state")
+        assert await made.report_page_or_start_making(place("0"), "state") is None
         await made.close()
 
     asyncio.run(crowd())
@@ -105,9 +107,9 @@ def test_failures_that_nobody_came_back_for_leave_room(tmp_path: Path) -> None:
     async def left() -> None:
         made = reports(site, 0.001)
         for number in range(REPORTS_WAITING_MAX):
-            assert await made.page_or_start_making(place(str(number)), "state") is None
+            assert await made.report_page_or_start_making(place(str(number)), "state") is None
         await made.wait_until_idle()
-        assert await made.page_or_start_making(place("late"), "state") is None
+        assert await made.report_page_or_start_making(place("late"), "state") is None
         await made.close()
 
     asyncio.run(left())
@@ -120,7 +122,7 @@ def test_what_is_kept_has_a_bound(tmp_path: Path) -> None:
     async def several() -> int:
         made = ReportCache(site.report_command, lambda page, _: page, keep_bytes=250_000)
         for number in range(4):
-            await made.page_or_start_making(place(str(number)), "state")
+            await made.report_page_or_start_making(place(str(number)), "state")
         return made.cached_bytes
 
     assert 200_000 <= asyncio.run(several()) <= 250_000

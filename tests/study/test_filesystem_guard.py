@@ -9,7 +9,11 @@ from iolab.core.host import DeviceFacts, DeviceRefusal, HostFacts, TargetProbe, 
 from iolab.core.study import Study
 from iolab.errors import HostError
 from iolab.loads.keyvalue.workload import ServerKind, ServerSettings
-from iolab.study.readiness import is_memory_limited, needs_root_rights, programs_for_targets
+from iolab.study.readiness import (
+    is_memory_limited,
+    needs_root_rights,
+    version_argv_by_target_program,
+)
 from iolab.study.targets import targets_of_study
 from tests.plans import check_ready, make_plan
 from tests.study.studies import SMALL, load
@@ -86,8 +90,8 @@ def test_a_host_without_the_right_to_mount_is_named() -> None:
 
 
 def test_the_program_that_makes_it_is_asked_for_whatever_the_load_is() -> None:
-    assert programs_for_targets(load(SMALL)) == {}
-    assert programs_for_targets(on_xfs()) == {"mkfs.xfs": ["mkfs.xfs", "-V"]}
+    assert version_argv_by_target_program(load(SMALL)) == {}
+    assert version_argv_by_target_program(on_xfs()) == {"mkfs.xfs": ["mkfs.xfs", "-V"]}
     (fault,) = faults(
         on_xfs(), replace(FACTS, tools=(*FACTS.tools, ToolFacts("mkfs.xfs", None, "")))
     )

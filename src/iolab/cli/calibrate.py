@@ -227,7 +227,7 @@ def _client_cost(reader: SessionReader, engine: str) -> ClientCost:
         if check.code == "generator-bound"
     )
     known = [float(share) for share in shares if isinstance(share, int | float)]
-    costs = [cost for hosts in runs for cost in _cpu_ns_per_io(hosts)]
+    costs = [cost for hosts in runs for cost in _cpu_ns_per_io_if_known(hosts)]
     return ClientCost(
         engine=engine,
         version=next((host.engine_version for hosts in runs for host in hosts), ""),
@@ -236,7 +236,7 @@ def _client_cost(reader: SessionReader, engine: str) -> ClientCost:
     )
 
 
-def _cpu_ns_per_io(hosts: Iterable[HostRun]) -> Iterator[float]:
+def _cpu_ns_per_io_if_known(hosts: Iterable[HostRun]) -> Iterator[float]:
     """The CPU time of all hosts' engines over their I/Os, where both are known."""
     cpu_s, ios = 0.0, 0
     for host in hosts:

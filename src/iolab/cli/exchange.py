@@ -275,7 +275,7 @@ def export(
             _print_or_write_export(text, out)
     else:
         number = len(reader.results())
-        _print_or_write_export(_export_text(reader, kind), out)
+        _print_or_write_export(_export_document_text(reader, kind), out)
     if out is not None:
         print_result(str(out))
         print_message(f"{number} {written} written as {kind.value}.")
@@ -379,16 +379,16 @@ def _export_columns(reader: SessionReader, rows: RowKind) -> Mapping[str, Sequen
             return result_columns(results)
 
 
-def _export_text(reader: SessionReader, kind: ExportFormat) -> str:
+def _export_document_text(reader: SessionReader, export_format: ExportFormat) -> str:
     """The document for programs, or the table of an issue or a wiki."""
     from iolab.analysis.stored_results import study_and_results_with_session_checks
     from iolab.registry import report_kinds
     from iolab.report.results import session_document, session_markdown
 
     study, results = study_and_results_with_session_checks(reader)
-    if kind is ExportFormat.MARKDOWN:
+    if export_format is ExportFormat.MARKDOWN:
         return session_markdown(report_kinds(), study, results)
-    if kind is ExportFormat.OPENMETRICS:
+    if export_format is ExportFormat.OPENMETRICS:
         return _openmetrics_text(reader, study, results)
     document = session_document(report_kinds(), study, results, damaged_runs=reader.all_damage())
     return json_text(document)

@@ -163,11 +163,14 @@ def _unknown_name_error(code: str, names: Sequence[str]) -> Exception:
     return UsageError(f"There is no check or word {quote_value(code)}.", hint)
 
 
-def _check_list_table(titles: dict[str, str]) -> RenderableType:
+def _check_list_table(title_by_check_code: dict[str, str]) -> RenderableType:
     from iolab.report.table import Column
     from iolab.report.terminal import literal_text, terminal_table
 
-    rows = [[literal_text(code, "bold"), literal_text(title)] for code, title in titles.items()]
+    rows = [
+        [literal_text(code, "bold"), literal_text(title)]
+        for code, title in title_by_check_code.items()
+    ]
     return terminal_table([Column("check"), Column("what it is about", can_wrap=True)], rows)
 
 

@@ -648,7 +648,7 @@ def _handle_unexpected_error(error: BaseException, *, as_json: bool) -> ExitCode
         require_flushed_output()
     except IolabError as fault:
         return _print_error_and_get_exit_code(fault, as_json=False)
-    if library := _library_on_noexec_mount(error):
+    if library := _path_of_library_on_noexec_mount(error):
         return _print_noexec_error(library, as_json=as_json)
     if _is_out_of_processes(error):
         return _print_error_and_get_exit_code(_process_limit_error(), as_json=as_json)
@@ -678,7 +678,7 @@ def _error_chain(error: BaseException) -> Iterator[BaseException]:
         step = step.__cause__ or (None if step.__suppress_context__ else step.__context__)
 
 
-def _library_on_noexec_mount(error: BaseException) -> str | None:
+def _path_of_library_on_noexec_mount(error: BaseException) -> str | None:
     """The file that Python could not load because it lies on a file system without programs."""
     for cause in _error_chain(error):
         path = cause.path if isinstance(cause, ImportError) else None

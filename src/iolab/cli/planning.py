@@ -76,7 +76,7 @@ def plan_lines(
     if study.question:
         yield literal_text(study.question)
     yield ""
-    yield _workload_table(study, plan) if summary else _run_table(study, plan)
+    yield _workload_table(study, plan) if summary else _planned_run_table(study, plan)
     yield ""
     is_refused = refusal is not None
     rows = list(_cost_rows(study, plan, facts, writes, is_refused=is_refused))
@@ -220,7 +220,7 @@ def _workload_table(study: Study, plan: Plan) -> RenderableType:
     return terminal_table(headings, rows)
 
 
-def _run_table(study: Study, plan: Plan) -> RenderableType:
+def _planned_run_table(study: Study, plan: Plan) -> RenderableType:
     many = len(study.configurations) > 1
     swept = any(run.point.axis for run in plan.runs)
     repeated = any(run.repeat > 1 for run in plan.runs)

@@ -199,7 +199,7 @@ class SessionProgress(Record):
             case SessionPhaseStarted():
                 return replace(
                     moved,
-                    run_loaded=self.run_loaded or self._has_filled_store(now_s),
+                    run_loaded=self.run_loaded or self._has_phase_filled_store(now_s),
                     phase=event.phase,
                     phase_detail=event.detail,
                     phase_since_s=now_s,
@@ -218,7 +218,7 @@ class SessionProgress(Record):
                     ended_run_count=self.ended_run_count + 1,
                     present_hosts=there,
                 )
-                if self.run_loaded or self._has_filled_store(now_s):
+                if self.run_loaded or self._has_phase_filled_store(now_s):
                     return ended
                 return replace(
                     ended,
@@ -247,9 +247,9 @@ class SessionProgress(Record):
         """The same a moment later."""
         return replace(self, now_s=now_s)
 
-    def _present_host_count(self, makers: LoadHosts) -> int:
+    def _present_host_count(self, load_hosts: LoadHosts) -> int:
         """How many of them are there; all of them where nothing is known of any."""
-        return len(self.present_hosts.intersection(makers.hosts)) or len(makers.hosts)
+        return len(self.present_hosts.intersection(load_hosts.hosts)) or len(load_hosts.hosts)
 
     def load_hosts_of_run(self, run: PlannedRun | None) -> LoadHosts | None:
         """Who makes a run's load; None where that is not known."""
@@ -303,7 +303,7 @@ class SessionProgress(Record):
         """How long a run should take."""
         return self.load_s + self.settle_s + self.overhead_s
 
-    def _has_filled_store(self, now_s: float) -> bool:
+    def _has_phase_filled_store(self, now_s: float) -> bool:
         """Whether the phase until now filled a store, which further runs find filled.
 
         A copy of one is as much a phase of laying out, but takes no longer than a run.

@@ -297,7 +297,7 @@ def _check_counts_text(results: Sequence[RunResult], objections: Sequence[Object
     return text
 
 
-def results_with_current_resources(
+def results_with_recomputed_resources(
     reader: SessionReader,
     study: Study,
     points: Sequence[PointSummary],
@@ -311,16 +311,18 @@ def results_with_current_resources(
     }
     if not outdated:
         return tuple(results)
-    shown = outdated & _median_run_keys(study, points)
+    shown = outdated & _best_point_median_run_keys(study, points)
     return tuple(
-        replace(result, resources=_resources_made_anew(reader, result))
+        replace(result, resources=_recomputed_or_stored_resources(reader, result))
         if result.resources is not None and result.key in shown
         else result
         for result in results
     )
 
 
-def _resources_made_anew(reader: SessionReader, result: RunResult) -> RunResources | None:
+def _recomputed_or_stored_resources(
+    reader: SessionReader, result: RunResult
+) -> RunResources | None:
     """What this version makes of the run's record; what was stored where that is damaged."""
     # And numpy, which results of this version do not need.
     from iolab.analysis.bottleneck.resource_use import run_resources, view_with_all_resources
@@ -333,7 +335,7 @@ def _resources_made_anew(reader: SessionReader, result: RunResult) -> RunResourc
     return run_resources(view_with_all_resources(record, reader.facts, analysis_kinds()))
 
 
-def _median_run_keys(study: Study, points: Sequence[PointSummary]) -> set[RunKey]:
+def _best_point_median_run_keys(study: Study, points: Sequence[PointSummary]) -> set[RunKey]:
     """The runs that stand for the best points."""
     headlines = report_kinds().best_point_headlines(study, points)
     return {headline.best.median_run.key for headline in headlines if headline.best is not None}
@@ -343,7 +345,7 @@ def _best_point_bottlenecks(
     study: Study, points: Sequence[PointSummary], results: Sequence[RunResult]
 ) -> tuple[BottleneckFinding, ...]:
     """What limits the best points, by the runs that the report shows of these too."""
-    shown = _median_run_keys(study, points)
+    shown = _best_point_median_run_keys(study, points)
     watched = {
         result.key: result.resources
         for result in results

@@ -131,7 +131,7 @@ def demo(*, path: TargetPath = None, out: OutOption = None, quiet: QuietOption =
 
 
 def require_event_consent(
-    study: Study, named: Collection[str], destructive: Collection[str]
+    study: Study, event_option_names: Collection[str], destroy_option_names: Collection[str]
 ) -> None:
     """UsageError unless just the events of the study are named, each with its host and option."""
     scenario = study.scenario
@@ -140,29 +140,38 @@ def require_event_consent(
         for option, is_destructive in (("--event", False), ("--destroy", True))
         for name in (scenario.event_consent_names(destructive=is_destructive) if scenario else ())
     }
-    for option, texts in (("--event", named), ("--destroy", destructive)):
+    for option, texts in (("--event", event_option_names), ("--destroy", destroy_option_names)):
         for text in texts:
             _require_event_option(options, option, text)
-    consented = {*named, *destructive}
+    consented = {*event_option_names, *destroy_option_names}
     missing = [f"{option} {name}" for name, option in options.items() if name not in consented]
     if missing:
         message = f"{counted_noun(len(missing), 'event')} would happen without your consent."
         raise UsageError(message, f"See 'iolab plan', and consent with {' '.join(missing)}.")
 
 
-def _require_event_option(options: Mapping[str, str], option: str, text: str) -> None:
-    """UsageError unless `text` is an event that is consented to by that option."""
-    if text not in options:
-        message = f"The study has no event {quote_value(text)} that needs a consent."
-        likely = next((name for name in options if name.partition("@")[0] == text), None)
+def _require_event_option(
+    option_by_event_name: Mapping[str, str], option: str, event_name: str
+) -> None:
+    """UsageError unless `event_name` is an event that is consented to by that option."""
+    if event_name not in option_by_event_name:
+        message = f"The study has no event {quote_value(event_name)} that needs a consent."
+        likely = next(
+            (name for name in option_by_event_name if name.partition("@")[0] == event_name), None
+        )
         if likely is not None:
-            raise UsageError(message, f"Name its host, too: {options[likely]} {likely}.")
-        raise UsageError(message, suggestion(text, tuple(options), "events"))
-    if options[text] != option:
-        is_destructive = options[text] == "--destroy"
+            raise UsageError(
+                message, f"Name its host, too: {option_by_event_name[likely]} {likely}."
+            )
+        raise UsageError(message, suggestion(event_name, tuple(option_by_event_name), "events"))
+    if option_by_event_name[event_name] != option:
+        is_destructive = option_by_event_name[event_name] == "--destroy"
         why = "is destructive: nothing undoes it" if is_destructive else "is not destructive"
-        message = f"Event {quote_value(text)} {why}."
-        raise UsageError(message, f"Consent with {options[text]} {text}, and not {option}.")
+        message = f"Event {quote_value(event_name)} {why}."
+        raise UsageError(
+            message,
+            f"Consent with {option_by_event_name[event_name]} {event_name}, and not {option}.",
+        )
 
 
 def new_session_directory_and_request(
@@ -228,7 +237,7 @@ def resume(
     _require_not_running(reader)
     _require_undamaged_documents(reader)
     _require_not_imported(reader)
-    damaged = _report_damaged_runs(reader)
+    damaged = _report_and_get_damaged_runs(reader)
     done = reader.done_runs() - damaged
     study, plan = _study_and_plan_to_resume(reader, done)
     if any(run.key not in done for run in plan.runs):
@@ -320,7 +329,7 @@ def _study_and_plan_to_resume(
     return study, plan
 
 
-def _report_damaged_runs(reader: SessionReader) -> frozenset[RunKey]:
+def _report_and_get_damaged_runs(reader: SessionReader) -> frozenset[RunKey]:
     """The runs that are no longer what was committed, each told; they are measured again."""
     unsound = reader.damage_by_run()
     for damage in unsound.values():

@@ -333,7 +333,7 @@ def run_session_showing_progress(request: SessionRequest, options: RunOptions) -
 
 
 def _print_results(
-    status: SessionStatus, options: RunOptions, smoke: VerdictLimit | None = None
+    status: SessionStatus, options: RunOptions, smoke_test_limit: VerdictLimit | None = None
 ) -> ExitCode:
     """Print the results, of a smoke test with what keeps them from a verdict; the exit code."""
     reader = open_session(options.directory)
@@ -342,8 +342,11 @@ def _print_results(
         print_results_in_format(options.output, reader, study, results)
     else:
         print_session(reader, study, results, advise=False)
-        if smoke is not None:
-            result_line(f"Smoke test, no figure to quote: {smoke.reason}; {smoke.hint}.")
+        if smoke_test_limit is not None:
+            result_line(
+                f"Smoke test, no figure to quote: {smoke_test_limit.reason}; "
+                f"{smoke_test_limit.hint}."
+            )
     if options.report:
         _print_unless_quiet(f"Report: {write_html_report(options.directory)}", options)
     _warn_of_outdated_report(options)

@@ -109,7 +109,7 @@ def session_screen_lines(
     room = None if height is None or screen.is_full_output else height - len(top) - len(end)
     if room is None:
         middle = rendered_lines(*_summarised_tables(_all_result_parts(screen), screen))
-        middle = _results_and_details_lines(middle, list(details), len(top))
+        middle = _results_contents_and_details_lines(middle, list(details), len(top))
     else:
         middle = _all_or_best_result_lines(screen, room)
     lines = [*top, *middle, *end]
@@ -118,7 +118,7 @@ def session_screen_lines(
     return [*lines, *rendered_lines("", answer)] if scrolls else lines
 
 
-def _results_and_details_lines(
+def _results_contents_and_details_lines(
     results: list[str], details: Sequence[DetailSection], line_count_before: int
 ) -> list[str]:
     """The results and all details, after the line at which each part begins.
@@ -161,16 +161,16 @@ def _summarised_tables(
             yield part
 
 
-def _all_or_best_result_lines(screen: SessionScreen, room: int) -> list[str]:
+def _all_or_best_result_lines(screen: SessionScreen, max_line_count: int) -> list[str]:
     """All results where there is room for them, else the best of each workload."""
-    if len(screen.points) <= room:
+    if len(screen.points) <= max_line_count:
         every = rendered_lines(*_summarised_tables(_all_result_parts(screen), screen))
-        if len(every) <= room:
+        if len(every) <= max_line_count:
             return every
         tables = rendered_lines(
             *_summarised_tables(result_lines(screen.study, screen.results, screen.points), screen)
         )
-        if len(tables) < room:
+        if len(tables) < max_line_count:
             return [*tables, *rendered_lines(_hidden_parts_text(0))]
     figures, titles = screen.answer.figures, configuration_names_for_screen(screen.study)
     line_count = best_table_line_count(figures)
@@ -183,14 +183,14 @@ def _all_or_best_result_lines(screen: SessionScreen, room: int) -> list[str]:
             *(literal_text(note, QUIET_STYLE) for note in left_out_repeats_notes(shown, titles)),
             _hidden_parts_text(len(left_out), hidden_lines_text(figures, shown)),
         )
-        if len(lines) <= room or line_count <= LINES_MIN:
+        if len(lines) <= max_line_count or line_count <= LINES_MIN:
             return lines
-        line_count = max(min(line_count - 1, line_count - (len(lines) - room)), LINES_MIN)
+        line_count = max(min(line_count - 1, line_count - (len(lines) - max_line_count)), LINES_MIN)
 
 
-def _hidden_parts_text(point_count: int, hidden_lines: str = "") -> Text:
-    """What --details has besides: `hidden_lines` of best figures, and points."""
+def _hidden_parts_text(point_count: int, hidden_line_count_text: str = "") -> Text:
+    """What --details has besides: `hidden_line_count_text` of best figures, and points."""
     points = counted_noun(point_count, "more point") if point_count else ""
-    parts = ", ".join(filter(None, (hidden_lines, points)))
+    parts = ", ".join(filter(None, (hidden_line_count_text, points)))
     what = f"and {parts}" if parts else "every run and check"
     return literal_text(f"… {what} (--details)", QUIET_STYLE)

@@ -94,7 +94,7 @@ def session_list_renderables(
     lines = listing.lines if show_all else listing.lines[:SHOWN_MAX]
     rows: list[list[Text | str]] = []
     for line in lines:
-        name = literal_text(_session_argument(line, directory), "bold")
+        name = literal_text(_session_path_argument(line, directory), "bold")
         if line.summary is None:
             rows.append([name, "", "", literal_text(line.fault or "Not read in time.")])
             continue
@@ -118,7 +118,7 @@ def session_list_renderables(
         yield Text(f"{len(listing.lines) - len(lines)} more: --all", QUIET_STYLE)
 
 
-def _session_argument(line: SessionLine, directory: Path) -> str:
+def _session_path_argument(line: SessionLine, directory: Path) -> str:
     """The session's path as an argument of another command."""
     return str(directory / line.folder.path.relative_to(directory.resolve()))
 
@@ -134,12 +134,12 @@ def _listing_document(listing: SessionListing, directory: Path) -> dict[str, Any
 def _session_line_document(line: SessionLine, directory: Path) -> dict[str, Any]:
     if line.summary is None:
         return {
-            "path": _session_argument(line, directory),
+            "path": _session_path_argument(line, directory),
             "fault": line.fault or "not read in time",
         }
     session, counts = line.summary.session, line.summary.run_counts
     return {
-        "path": _session_argument(line, directory),
+        "path": _session_path_argument(line, directory),
         "id": session.id,
         "study": session.study,
         "title": session.title,

@@ -166,7 +166,7 @@ def print_session(
     from iolab.analysis.points import summarise_points
     from iolab.cli.results import (
         is_unfinished,
-        results_with_current_resources,
+        results_with_recomputed_resources,
         session_heading_lines,
     )
     from iolab.cli.session_screen import SessionScreen, session_screen_lines
@@ -177,7 +177,7 @@ def print_session(
     answer = session_answer(report_kinds(), study, summaries, results, reader.facts)
     screen = SessionScreen(
         study,
-        results_with_current_resources(reader, study, summaries, results),
+        results_with_recomputed_resources(reader, study, summaries, results),
         summaries,
         answer,
         directory=str(reader.directory),
@@ -333,16 +333,16 @@ def _results_of_workloads(
 
 
 def _results_by_digest_prefix(
-    results: Sequence[RunResult], digests: list[str] | None
+    results: Sequence[RunResult], digest_prefixes: list[str] | None
 ) -> tuple[RunResult, ...]:
     """The results of the points asked for; UsageError for a digest that none of them has."""
-    if not digests:
+    if not digest_prefixes:
         return tuple(results)
     faults = tuple(
         Fault(f"No run is of a point {quote_value(start)}.", "Name it as the report does.")
-        for start in digests
+        for start in digest_prefixes
         if not any(result.digest.startswith(start) for result in results)
     )
     if faults:
         raise UsageError("A point is unknown.", "List all of them without --run.", faults)
-    return tuple(result for result in results if result.digest.startswith(tuple(digests)))
+    return tuple(result for result in results if result.digest.startswith(tuple(digest_prefixes)))

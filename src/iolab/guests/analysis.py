@@ -28,7 +28,7 @@ from iolab.guests.metrics import (
     GuestSelfLimit,
     guest_cpu_shares,
     guest_self_limit,
-    guests_counted_by_node,
+    guests_with_node_counted_cpu,
     hypervisor_results,
     iops_limit_uses,
     self_limited_guests,
@@ -217,7 +217,7 @@ def check_guest_bound(view: RunView) -> CheckAnswer:
 
 
 def _guest_limit_answer(guest: Guest, self_limit: GuestSelfLimit) -> CheckAnswer:
-    engine, below = self_limit.engine_ns, self_limit.hypervisor_ns
+    engine, below = self_limit.engine_latency_ns, self_limit.hypervisor_latency_ns
     times = engine / below if engine is not None and below else None
     evidence: EvidenceValues = {
         "guest": guest.name,
@@ -409,6 +409,6 @@ class GuestAnalysis:
         HostKindCheckSlot.PROCESSORS_FREE: (check_guest_starved,),
     }
     self_limited_hosts = staticmethod(self_limited_guests)
-    hosts_with_external_cpu_count = staticmethod(guests_counted_by_node)
+    hosts_with_external_cpu_count = staticmethod(guests_with_node_counted_cpu)
     hypervisor_results = staticmethod(hypervisor_results)
     kind_specific_resource_uses = staticmethod(iops_limit_uses)

@@ -127,13 +127,13 @@ class _QemuBlockStats(Record, kw_only=True):
             self.rd_operations + self.failed_rd_operations,
             self.rd_bytes,
             self.rd_total_time_ns,
-            _bins_with_known_boundaries(guest, self.rd_latency_histogram),
+            _require_set_boundaries_and_get_bins(guest, self.rd_latency_histogram),
         )
         write = GuestDiskDirectionCounts(
             self.wr_operations + self.failed_wr_operations,
             self.wr_bytes,
             self.wr_total_time_ns,
-            _bins_with_known_boundaries(guest, self.wr_latency_histogram),
+            _require_set_boundaries_and_get_bins(guest, self.wr_latency_histogram),
         )
         return GuestDiskCounts(read, write)
 
@@ -147,7 +147,9 @@ _Disks = Annotated[list[_QemuDisk], Meta(max_length=64)]
 """Our guests have two disks."""
 
 
-def _bins_with_known_boundaries(guest: str, histogram: _QemuHistogram | None) -> tuple[int, ...]:
+def _require_set_boundaries_and_get_bins(
+    guest: str, histogram: _QemuHistogram | None
+) -> tuple[int, ...]:
     if histogram is None:
         return ()
     if (

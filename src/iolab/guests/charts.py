@@ -142,7 +142,7 @@ def _group_curve_figures(
     scaling_group: GuestScalingGroup, styles: SeriesStyles, curves: Sequence[LoadCurve]
 ) -> Iterator[Figure]:
     lines = scaling_group_chart_lines(scaling_group, styles, curves)
-    name, note = highest_common_percentile_and_note(scaling_group.points)
+    name, note = highest_common_percentile_name_and_note(scaling_group.points)
     tail = (
         ChartQuantity(f"lat_ns_{name}", f"tail latency ({_WORDS[name]})", _WORDS[name])
         if name
@@ -156,21 +156,22 @@ def _group_curve_figures(
     yield replace(figure, note=notes, has_configuration_colors=several)
 
 
-def highest_common_percentile_and_note(points: Sequence[PointSummary]) -> tuple[str, str]:
+def highest_common_percentile_name_and_note(points: Sequence[PointSummary]) -> tuple[str, str]:
     """The highest percentile that all points with a latency have, and why it is none higher.
 
     Empty where they have none of a tail.
     """
-    measured = [point for point in points if _has_latency(point, "mean")]
+    measured = [point for point in points if _has_latency_statistic(point, "mean")]
     drawn = next(
-        (n for n in reversed(TAILS) if all(_has_latency(point, n) for point in measured)), ""
+        (n for n in reversed(TAILS) if all(_has_latency_statistic(point, n) for point in measured)),
+        "",
     )
     if not drawn:
         needed = ios_needed_for_percentile(dict(PERCENTILES)[TAILS[0]])
         return "", f"No {_WORDS[TAILS[0]]}, which takes {needed:,} I/Os: not every point has them."
     if drawn == WANTED:
         return drawn, ""
-    having = sum(_has_latency(point, WANTED) for point in measured)
+    having = sum(_has_latency_statistic(point, WANTED) for point in measured)
     needed = ios_needed_for_percentile(dict(PERCENTILES)[WANTED])
     return drawn, (
         f"{_WORDS[drawn]} is the highest percentile that every point supports: {_WORDS[WANTED]}, "
@@ -179,7 +180,7 @@ def highest_common_percentile_and_note(points: Sequence[PointSummary]) -> tuple[
     )
 
 
-def _has_latency(point: PointSummary, statistic: str) -> bool:
+def _has_latency_statistic(point: PointSummary, statistic: str) -> bool:
     metric = point.metrics.get(f"lat_ns_{statistic}", UNKNOWN_METRIC)
     return metric.value is not None or metric.low is not None
 

@@ -260,8 +260,8 @@ class GuestSelfLimit(Record):
     level: VerdictLevel
     reached_share: float | None
     tolerance: float
-    engine_ns: float | None
-    hypervisor_ns: float | None
+    engine_latency_ns: float | None
+    hypervisor_latency_ns: float | None
     cpu_shares: GuestCpuShares | None
     busy_share: float | None = None
 
@@ -273,10 +273,13 @@ class GuestSelfLimit(Record):
     @property
     def is_latency_inside_guest(self) -> bool:
         """Whether most of the latency was spent above the hypervisor's own count."""
-        if self.engine_ns is None or self.hypervisor_ns is None:
+        if self.engine_latency_ns is None or self.hypervisor_latency_ns is None:
             return False
-        excess_ns = self.engine_ns - self.hypervisor_ns
-        return excess_ns > LATENCY_FLOOR_NS and self.engine_ns > LATENCY_TIMES * self.hypervisor_ns
+        excess_ns = self.engine_latency_ns - self.hypervisor_latency_ns
+        return (
+            excess_ns > LATENCY_FLOOR_NS
+            and self.engine_latency_ns > LATENCY_TIMES * self.hypervisor_latency_ns
+        )
 
 
 def guest_self_limit(view: RunView, guest: Guest) -> GuestSelfLimit:
@@ -293,8 +296,10 @@ def guest_self_limit(view: RunView, guest: Guest) -> GuestSelfLimit:
         level=VerdictLevel.VALID,
         reached_share=flight.reached_depth_share if flight else None,
         tolerance=flight.window_edge_tolerance if flight else 0.0,
-        engine_ns=guest_mean_latency_ns(view, guest, LatencyLayer.ENGINE) if enough else None,
-        hypervisor_ns=guest_mean_latency_ns(view, guest, LatencyLayer.HYPERVISOR)
+        engine_latency_ns=guest_mean_latency_ns(view, guest, LatencyLayer.ENGINE)
+        if enough
+        else None,
+        hypervisor_latency_ns=guest_mean_latency_ns(view, guest, LatencyLayer.HYPERVISOR)
         if enough
         else None,
         cpu_shares=guest_cpu_shares(view, guest),
@@ -320,7 +325,7 @@ def self_limited_guests(view: RunView) -> frozenset[str]:
     )
 
 
-def guests_counted_by_node(view: RunView) -> frozenset[str]:
+def guests_with_node_counted_cpu(view: RunView) -> frozenset[str]:
     """The guests whose processors' use their node counts: guest-starved speaks of those."""
     return frozenset(
         guest.name

@@ -84,7 +84,7 @@ def node_timeline_chart(
         finding=caveat + " ".join(_panel_sentence(panel, timeline) for panel in panels),
         note=_timeline_note(timeline),
         plots=tuple(plots),
-        table=_device_table(title, timeline),
+        table=_device_statistics_table(title, timeline),
     )
 
 
@@ -255,7 +255,7 @@ def _mean_or_latency_median(values: Sequence[float], unit: str) -> float | None:
     return median(values) if unit == "ns" else math.fsum(values) / len(values)
 
 
-def _device_table(title: str, timeline: NodeTimeline) -> Table:
+def _device_statistics_table(title: str, timeline: NodeTimeline) -> Table:
     """Each device's mean, least and most in the measured window."""
     rows = []
     for panel in timeline.panels:

@@ -114,10 +114,10 @@ def vcpu_count(view: RunView, guest: Guest) -> int | None:
     return facts.cpu.threads if facts is not None else None
 
 
-def kernel_key_of_host(node: str, facts: Mapping[str, HostFacts]) -> str:
+def kernel_key_of_host(host_name: str, facts: Mapping[str, HostFacts]) -> str:
     """What tells kernels apart: nodes of one (containers, network namespaces) share its devices."""
-    host_facts = facts.get(node)
-    return host_facts.kernel.boot_id_or_host(node) if host_facts else node
+    host_facts = facts.get(host_name)
+    return host_facts.kernel.boot_id_or_host(host_name) if host_facts else host_name
 
 
 def distinct_node_device_deltas(
@@ -246,7 +246,7 @@ def fleet_bytes(view: RunView) -> FleetBytes | None:
 def _guest_bytes(view: RunView, guest: Guest) -> GuestBytes:
     host = view.hosts[guest.host_index]
     counted = counted_device_deltas(view.facts_of_host(host), host.devices)
-    own = () if _shares_kernel_with_host(view, guest) else counted
+    own = () if _shares_kernel_with_other_host(view, guest) else counted
     blocks = guest.run.blocks
     claimed = (
         view.claimed_run_bytes(guest.host_index, Direction.READ),
@@ -269,7 +269,7 @@ def _guest_bytes(view: RunView, guest: Guest) -> GuestBytes:
     )
 
 
-def _shares_kernel_with_host(view: RunView, guest: Guest) -> bool:
+def _shares_kernel_with_other_host(view: RunView, guest: Guest) -> bool:
     """Whether its devices count what others move, too: a container, or a network namespace."""
     kernel = kernel_key_of_host(guest.name, view.facts)
     return any(

@@ -69,7 +69,7 @@ def fleet_caveat_texts(fleets: Iterable[GuestFleet], facts: Facts) -> tuple[str,
     return tuple(
         text
         for text in (
-            _emulation_text(all_fleets, facts),
+            _emulated_guests_caveat(all_fleets, facts),
             *_settings_caveat_texts(_first_guest_settings(all_fleets)),
         )
         if text
@@ -113,7 +113,7 @@ def short_fleet_caveat_text(fleets: Iterable[GuestFleet], facts: Facts) -> str:
     return f"{capitalised(text)}. " if text else ""
 
 
-def _emulation_text(fleets: list[GuestFleet], facts: Facts) -> str:
+def _emulated_guests_caveat(fleets: list[GuestFleet], facts: Facts) -> str:
     return EMULATED if has_emulated_guest(fleets, facts) else ""
 
 

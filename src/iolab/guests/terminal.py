@@ -78,7 +78,7 @@ def guest_node_lines(study: Study, points: Sequence[PointSummary]) -> Iterator[R
     yield section_title("Nodes, with the most guests")
     groups = []
     for name, point, run in shown[:POINTS_MAX]:
-        nodes = _nodes_by_rate(run)
+        nodes = _nodes_sorted_by_rate_if_many(run)
         rows = [
             _node_cells(node, by_node.get((node.name, point.key)), run)
             for node in _slowest_and_fastest_nodes(nodes)
@@ -157,7 +157,7 @@ def _points_with_most_guests(study: Study, points: Sequence[PointSummary]) -> li
     return shown
 
 
-def _nodes_by_rate(result: RunResult) -> list[HypervisorResult]:
+def _nodes_sorted_by_rate_if_many(result: RunResult) -> list[HypervisorResult]:
     if len(result.nodes) <= NODES_MAX:
         return list(result.nodes)
     return sorted(
@@ -218,13 +218,13 @@ def _latency_breakdown_table(
     return GroupedTable(headings, groups)
 
 
-def _latency_part_cells(breakdown: LatencyBreakdown, names: Sequence[str]) -> list[Text | str]:
+def _latency_part_cells(breakdown: LatencyBreakdown, part_names: Sequence[str]) -> list[Text | str]:
     shares = {
         part.name: value_text(part.duration_ns / breakdown.total_ns, "share")
         for part in breakdown.parts
     }
     cells: list[Text | str] = [f"    {breakdown.direction}", value_text(breakdown.total_ns, "ns")]
-    return [*cells, *(shares.get(name, DASH) for name in reversed(names))]
+    return [*cells, *(shares.get(name, DASH) for name in reversed(part_names))]
 
 
 def _outlier_section_lines(shown_points: Sequence[ShownPoint]) -> Iterator[RenderableType]:

@@ -18,7 +18,7 @@ from iolab.hosts.host import AgentLink, Host
 from iolab.hosts.kubernetes.facts import pod_reference_of_command, read_pod_facts
 from iolab.hosts.leftovers import close_hosts_and_report_leftovers
 from iolab.hosts.message import HostCommandError
-from iolab.hosts.process import exit_text, run_local_process, start_local_process
+from iolab.hosts.process import exit_and_stderr_text, run_local_process, start_local_process
 from iolab.hosts.push import CommandHostFiles, CommandPrefix, agent_binary, install_agent
 from iolab.study.inventory import (
     CONTEXT_CHARACTERS,
@@ -139,7 +139,9 @@ async def read_context_and_pods_json(
         raise HostError("The name of kubectl's context cannot be written down.", "Rename it.")
     code, output, stderr = await _run_kubectl(list_pods_command(selection), limit_s)
     if code != 0:
-        raise HostError(f"kubectl cannot list the pods ({exit_text(code, stderr)}).", _KUBECTL_HELP)
+        raise HostError(
+            f"kubectl cannot list the pods ({exit_and_stderr_text(code, stderr)}).", _KUBECTL_HELP
+        )
     if len(output) > LISTING_BYTES:
         raise HostError(f"kubectl's list has more than {LISTING_BYTES} bytes.", "Select fewer.")
     return context or None, output.decode("utf-8", "replace")

@@ -43,11 +43,11 @@ def require_count(table: Mapping[str, Any], key: str) -> int:
     return value
 
 
-def require_operation_table(table: Mapping[str, Any], name: str) -> dict[str, Any]:
+def require_operation_table(table: Mapping[str, Any], operation_name: str) -> dict[str, Any]:
     """What a line says of an operation that the job has. LineError where it says nothing."""
-    part = table.get(name)
+    part = table.get(operation_name)
     if not isinstance(part, dict):
-        raise LineError(f"it told nothing of '{name}'")
+        raise LineError(f"it told nothing of '{operation_name}'")
     return part
 
 

@@ -46,7 +46,7 @@ def parse_engine_totals(
     measured_ns = require_count(last_line, "measured_ns")
     drain_ns = require_count(last_line, "drain_ns")
     wall_ns = measured_ns + drain_ns
-    errors = _errors_by_kind(
+    errors = _error_counts_by_direction_and_errno(
         {**optional_table(last_line, "errors"), "thread": optional_table(last_line, "broken")}
     )
     short = {
@@ -139,7 +139,7 @@ def _parse_direction_totals(
 ) -> DirectionTotals:
     ios, moved = require_count(table, "ios"), require_count(table, "bytes")
     lowest, highest = optional_count(table, "min_ns"), optional_count(table, "max_ns")
-    histogram = Histogram(_dense_bin_counts(table, ios), lowest, highest)
+    histogram = Histogram(_dense_bin_counts_or_raise(table, ios), lowest, highest)
     values = ((rank, histogram.percentile_ns(rank)) for rank in PERCENTILES)
     mean = optional_number(table, "lat_sum_ns") / ios if ios else 0.0
     return DirectionTotals(
@@ -159,7 +159,7 @@ def _parse_direction_totals(
     )
 
 
-def _dense_bin_counts(table: Mapping[str, Any], io_count: int) -> Ints:
+def _dense_bin_counts_or_raise(table: Mapping[str, Any], io_count: int) -> Ints:
     """Dense counts; LineError where they are not those of the I/Os."""
     bins, counts = parse_bins(table)
     if int(counts.sum()) != io_count:
@@ -167,7 +167,7 @@ def _dense_bin_counts(table: Mapping[str, Any], io_count: int) -> Ints:
     return dense_counts(bins, counts)
 
 
-def _errors_by_kind(table: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
+def _error_counts_by_direction_and_errno(table: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
     """I/Os that failed, by direction and errno, most first; short ones are counted elsewhere."""
     counts = [
         (

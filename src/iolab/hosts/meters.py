@@ -25,7 +25,7 @@ from iolab.core.host import HostSpec
 from iolab.core.limits import NUMBER_MAX
 from iolab.core.power import MeterKind, MeterSpec
 from iolab.errors import Fault, HostError
-from iolab.hosts.process import exit_text, kill_process_group, run_local_process
+from iolab.hosts.process import exit_and_stderr_text, kill_process_group, run_local_process
 from iolab.record import Record
 from iolab.text import excerpt, quote_value
 from iolab.units import NS_PER_S, format_duration_s
@@ -226,7 +226,7 @@ class _ProgramMeter(Meter):
             raise MeterError(f"'{words[0]}' had no answer in {READ_LIMIT_S:g} s", hint) from None
         if code:
             last_line = stderr.rstrip().rpartition(b"\n")[2]
-            reason = exit_text(code, last_line).rstrip(".")
+            reason = exit_and_stderr_text(code, last_line).rstrip(".")
             raise MeterError(f"'{words[0]}': {reason}", self.manual_check_hint)
         return output.decode("utf-8", "replace")
 

@@ -89,7 +89,7 @@ class ProcessLink:
             async with asyncio.timeout(LAST_WORDS_S):
                 await asyncio.wait({self._listening})
                 await self._process.wait()
-        return exit_text(self._process.returncode, self._tail)
+        return exit_and_stderr_text(self._process.returncode, self._tail)
 
     async def terminate(self) -> None:
         """Close its input, wait, then TERM, then KILL to its whole group; reap it."""
@@ -185,19 +185,19 @@ async def _read_limited(stream: asyncio.StreamReader | None, limit_bytes: int) -
     return bytes(kept)
 
 
-def exit_text(returncode: int | None, stderr: bytes) -> str:
+def exit_and_stderr_text(returncode: int | None, stderr: bytes) -> str:
     """A carrier's end for people, like `exit code 255; Permission denied`."""
     parts = []
     if returncode is not None and returncode < 0:
         parts.append(f"killed by signal {-returncode}")
     elif returncode is not None:
         parts.append(f"exit code {returncode}")
-    if words := _last_lines(stderr):
+    if words := _last_stderr_lines(stderr):
         parts.append(excerpt(words, STDERR_SHOWN))
     return "; ".join(parts)
 
 
-def _last_lines(stderr: bytes) -> str:
+def _last_stderr_lines(stderr: bytes) -> str:
     """The last whole lines that fit into a sentence; log lines of kubectl's only without others."""
     tail = stderr[-STDERR_TAIL_BYTES:].decode("utf-8", "replace")
     lines = [line.strip() for line in tail.splitlines() if line.strip()]

@@ -18,7 +18,7 @@ from typing import Final, Protocol
 
 from iolab.errors import HostError
 from iolab.hosts.message import HostCommandError
-from iolab.hosts.process import cannot_start_error, exit_text, run_local_process
+from iolab.hosts.process import cannot_start_error, exit_and_stderr_text, run_local_process
 from iolab.record import Record
 from iolab.text import excerpt, list_text
 
@@ -178,9 +178,8 @@ async def run_step_and_get_output(
     """What a program on the host printed; HostCommandError when it fails."""
     ran = await runner.run(*words, stdin=stdin, limit_s=limit_s, keep_output=keep_output)
     if ran.code != 0:
-        message = (
-            f"'{words[0]}' failed on host '{runner.host}' ({exit_text(ran.code, ran.stderr)})."
-        )
+        reason = exit_and_stderr_text(ran.code, ran.stderr)
+        message = f"'{words[0]}' failed on host '{runner.host}' ({reason})."
         hint = (
             "See that the host's command reaches it without questions, and that the tool is there."
         )
@@ -196,7 +195,7 @@ class CommandHostFiles(Record):
     async def make_private_folder_or_reason(self, path: str) -> str:
         """`mkdir`, which also fails where the folder is there."""
         ran = await self.runner.run("mkdir", "-m", "700", path)
-        return "" if ran.code == 0 else exit_text(ran.code, ran.stderr)
+        return "" if ran.code == 0 else exit_and_stderr_text(ran.code, ran.stderr)
 
     async def read_owner_mode_and_kind(self, path: str) -> str:
         """`stat` without following links."""

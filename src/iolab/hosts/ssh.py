@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from iolab.errors import HostError
-from iolab.hosts.process import LAST_WORDS_S, STDERR_TAIL_BYTES, exit_text
+from iolab.hosts.process import LAST_WORDS_S, STDERR_TAIL_BYTES, exit_and_stderr_text
 from iolab.hosts.push import (
     OUTPUT_LIMIT_BYTES,
     STEP_LIMIT_S,
@@ -40,11 +40,11 @@ class SshLimits(Record):
     `keepalive_s`, and `keepalives` of these may stay unanswered.
     """
 
-    at_once: int = 32
-    login_s: float = 20.0
+    max_concurrent_logins: int = 32
+    login_timeout_s: float = 20.0
     keepalive_s: float = 5.0
     keepalives: int = 3
-    end_s: float = 10.0
+    close_timeout_s: float = 10.0
 
     @property
     def silence_s(self) -> float:
@@ -181,7 +181,7 @@ def _host_key_error(attempt: LoginAttempt, fault: asyncssh.HostKeyNotVerifiable)
 
 
 def _timeout_error(attempt: LoginAttempt, limits: SshLimits) -> HostError:
-    within = f"within {limits.login_s:g} s"
+    within = f"within {limits.login_timeout_s:g} s"
     if not attempt.has_answered:
         return attempt.to_error(
             f"does not answer at {attempt.address_text} {within}",
@@ -338,13 +338,15 @@ class SshLink(asyncssh.SSHClientSession[bytes]):
         if self._loss:
             return self._loss
         killed = f"killed by {self._killed_by}" if self._killed_by else ""
-        return "; ".join(part for part in (killed, exit_text(self.code, self.stderr)) if part)
+        return "; ".join(
+            part for part in (killed, exit_and_stderr_text(self.code, self.stderr)) if part
+        )
 
     async def terminate(self) -> None:
         """Close its input, wait, then cut the channel and let the connection go."""
         self.close()
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._limits.end_s):
+            async with asyncio.timeout(self._limits.close_timeout_s):
                 await self._closed.wait()
         self.abort()
         if self.release_connection is not None:

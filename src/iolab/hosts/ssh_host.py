@@ -85,7 +85,7 @@ class SshConnections:
     def __init__(self, limits: SshLimits = DEFAULT_SSH_LIMITS, config: Path | None = None) -> None:
         self.limits = limits
         self._config = config
-        self._slots = asyncio.Semaphore(limits.at_once)
+        self._slots = asyncio.Semaphore(limits.max_concurrent_logins)
         self._logins: dict[SshRoute, _SharedJumpLogin] = {}
         self._known: dict[tuple[str, ...], asyncssh.SSHKnownHosts] = {}
 
@@ -197,7 +197,7 @@ class SshConnections:
             "request_pty": False,
             "keepalive_interval": self.limits.keepalive_s,
             "keepalive_count_max": self.limits.keepalives,
-            "login_timeout": self.limits.login_s,
+            "login_timeout": self.limits.login_timeout_s,
             # To leave it out would read no file; the empty tuple stands for ~/.ssh/config.
             "config": () if self._config is None else [str(self._config)],
         }
@@ -226,7 +226,7 @@ class SshConnections:
         attempt = prepared.attempt
         async with self._slots:
             try:
-                async with asyncio.timeout(self.limits.login_s):
+                async with asyncio.timeout(self.limits.login_timeout_s):
                     return await asyncssh.connect(
                         **prepared.arguments,
                         tunnel=tunnel,

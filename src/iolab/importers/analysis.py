@@ -28,7 +28,7 @@ from iolab.importers.metrics import (
     fleet_metrics,
     histograms_by_client_and_operation,
     host_metrics,
-    shortest_client_s,
+    shortest_client_measured_s,
 )
 from iolab.loads.fileio.checks import check_littles_law
 from iolab.loads.keyvalue.checks import check_key_operations_failed
@@ -117,7 +117,7 @@ class ImportedAnalysis(LoadAnalysis[ImportedView]):
             client_spans_ns=client_start_and_end_times_ns(record),
             histograms=histograms_by_client_and_operation(record),
         )
-        seconds = shortest_client_s(view) or 0.0
+        seconds = shortest_client_measured_s(view) or 0.0
         load = replace(view.load, seconds=np.full(len(record.hosts), seconds))
         return replace(view, load=load)
 
@@ -131,7 +131,7 @@ class ImportedAnalysis(LoadAnalysis[ImportedView]):
 
     def window_s(self, view: ImportedView) -> float:
         """Of the client with the least; 0 where none is told, or clients ran apart."""
-        return shortest_client_s(view) or 0.0 if view.can_add_rates else 0.0
+        return shortest_client_measured_s(view) or 0.0 if view.can_add_rates else 0.0
 
     def evenness_by_phase(self, view: ImportedView) -> Mapping[str, HostEvenness]:
         """By the clients' rates, where it is told when each of them ran."""

@@ -30,7 +30,7 @@ from iolab.analysis.metrics import is_percentile_supported
 from iolab.core.histogram import Histogram
 from iolab.core.libraries import preloads_in_texts
 from iolab.importers.foreign_run import EvidenceKind, OperationFigures
-from iolab.importers.metrics import PERCENTILES, ImportedView, shortest_client_s
+from iolab.importers.metrics import PERCENTILES, ImportedView, shortest_client_measured_s
 from iolab.study.forecast import RUN_SHORT_S, RUN_USELESS_S
 from iolab.text import percent_text, uncapitalised
 from iolab.units import NS_PER_S, format_bytes, format_count, format_ns, format_rate_bytes
@@ -378,7 +378,7 @@ def check_imported_startup_transient(view: ImportedView) -> CheckAnswer:
 
 def check_imported_run_too_short(view: ImportedView) -> CheckAnswer:
     """Whether the run is long enough to stand for more than itself, and longer than its ramp."""
-    seconds, run = shortest_client_s(view), view.imported_run
+    seconds, run = shortest_client_measured_s(view), view.imported_run
     if seconds is None:
         return not_applicable_answer("Not known: the file does not tell how long was measured.")
     times = {"ramp_s": run.ramp_s, "asked_s": run.requested_runtime_s}
@@ -444,7 +444,7 @@ def _percentile_contradiction_answers(view: ImportedView) -> Iterator[CheckAnswe
             )
     for claim in view.imported_run.claimed_totals:
         looked = looked or bool(claim.percentiles)
-        merged = _merged_histogram(view, claim.operation)
+        merged = _histogram_of_all_clients(view, claim.operation)
         yield from _statistic_contradiction_answers(
             claim, f"{claim.operation} of all clients", merged, RESOLUTION, 1.0
         )
@@ -456,7 +456,7 @@ def _percentile_contradiction_answers(view: ImportedView) -> Iterator[CheckAnswe
         yield not_applicable_answer("The file tells no percentile of all clients together.")
 
 
-def _merged_histogram(view: ImportedView, operation: str) -> Histogram | None:
+def _histogram_of_all_clients(view: ImportedView, operation: str) -> Histogram | None:
     """The bins of all clients together; None where one has none."""
     merged: Histogram | None = None
     for index in range(len(view.clients)):

@@ -271,7 +271,7 @@ class ElbenchoImporter:
 
     def recognises(self, file: ForeignFile) -> bool:
         """By its header, or by the first words of its first document."""
-        return _is_json_file(file) or (
+        return _is_elbencho_json_file(file) or (
             file.first_bytes.startswith(b"ISO date,") and b"time ms [last]" in file.first_bytes
         )
 
@@ -294,20 +294,20 @@ class ElbenchoImporter:
                 continue
             if len(others := list(_line_numbers_and_phases(twin))) == len(phases):
                 file_set.mark_used_and_read(twin)
-                file, phases = (twin, others) if _is_json_file(twin) else (file, phases)
+                file, phases = (twin, others) if _is_elbencho_json_file(twin) else (file, phases)
         file.line_coverage.mark_all_read()
         if not phases:
             raise ForeignFileError("no phase reads, writes, makes or removes anything.")
         return [_foreign_run_of_phase(file, place, phase) for place, phase in phases]
 
 
-def _is_json_file(file: ForeignFile) -> bool:
+def _is_elbencho_json_file(file: ForeignFile) -> bool:
     return re.match(rb'\s*\{\s*"phase_type"\s*:', file.first_bytes) is not None
 
 
 def _line_numbers_and_phases(file: ForeignFile) -> Iterator[tuple[int, _ElbenchoPhase]]:
     """Each with the number of its line."""
-    if _is_json_file(file):
+    if _is_elbencho_json_file(file):
         for place, line in enumerate(file.lines, start=1):
             if not line.strip():
                 continue

@@ -443,7 +443,7 @@ class _FioRunReports(Record):
             details=host,
             bins={
                 way: bins
-                for way in entries.busy_operations
+                for way in entries.operations_with_ios
                 if (bins := entries.merged_latency_bins(way))
             },
             intervals=tuple(self._intervals_between_reports(places, entries)),
@@ -471,7 +471,7 @@ class _FioRunReports(Record):
         if len(dated) < 3:
             return
         begin = dated[0][0] - round((dated[0][1].runtime_s or 0.0) * NS_PER_S)
-        for way in final_entries.busy_directions:
+        for way in final_entries.directions_with_ios:
             before, ended = DirectionSums(0, 0, 0.0), begin
             for at, entries in dated:
                 now = entries.direction_sums(way)

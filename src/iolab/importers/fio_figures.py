@@ -63,20 +63,20 @@ class FioEntries(Record):
     options: Mapping[str, str]
 
     @property
-    def busy_directions(self) -> tuple[str, ...]:
+    def directions_with_ios(self) -> tuple[str, ...]:
         """The ways in which anything was done; reads where nothing was."""
-        busy = tuple(way for way in DIRECTIONS if self._is_busy(way))
-        return busy or ((MIXED,) if self._is_busy(MIXED) else ("read",))
+        busy = tuple(way for way in DIRECTIONS if self._has_ios(way))
+        return busy or ((MIXED,) if self._has_ios(MIXED) else ("read",))
 
     @property
-    def busy_operations(self) -> tuple[str, ...]:
+    def operations_with_ios(self) -> tuple[str, ...]:
         """The directions, and sync where anything was synced."""
-        return (*self.busy_directions, *((SYNC,) if self._is_busy(SYNC) else ()))
+        return (*self.directions_with_ios, *((SYNC,) if self._has_ios(SYNC) else ()))
 
     @property
     def all_directions_rate_figures(self) -> OperationFigures | None:
         """What fio says of all directions together, where it says that beside each of them."""
-        if MIXED in self.busy_directions or not self._is_busy(MIXED):
+        if MIXED in self.directions_with_ios or not self._has_ios(MIXED):
             return None
         rates = [
             finite_number(direction_dict.get("iops"))
@@ -101,7 +101,7 @@ class FioEntries(Record):
         """In what latencies are printed: microseconds before 2.99."""
         direction_dicts = (
             direction_dict
-            for way in self.busy_directions
+            for way in self.directions_with_ios
             for direction_dict in self._direction_dicts(way)
         )
         return (
@@ -115,7 +115,7 @@ class FioEntries(Record):
         """What was moved in all directions."""
         return sum(
             _moved_bytes(direction_dict)
-            for way in self.busy_directions
+            for way in self.directions_with_ios
             for direction_dict in self._direction_dicts(way)
         )
 
@@ -128,7 +128,7 @@ class FioEntries(Record):
         """Each operation as fio prints it; of several entries rates and counts are added."""
         return tuple(
             self._sync_figures() if operation == SYNC else self._direction_figures(operation)
-            for operation in self.busy_operations
+            for operation in self.operations_with_ios
         )
 
     def merged_latency_bins(self, operation: str) -> dict[int, int]:
@@ -191,11 +191,11 @@ class FioEntries(Record):
 
     def note_texts(self) -> Iterator[str]:
         """What was made of the report, by which rule."""
-        for operation in self.busy_operations:
+        for operation in self.operations_with_ios:
             yield f"{operation} latencies are {KIND_NAMES[self.percentile_latency_kind(operation)]}"
         direction_dicts = [
             direction_dict
-            for way in self.busy_directions
+            for way in self.directions_with_ios
             for direction_dict in self._direction_dicts(way)
         ]
         if any(_has_kib_and_us_units(direction_dict) for direction_dict in direction_dicts):
@@ -206,13 +206,13 @@ class FioEntries(Record):
             if direction_dict
         ):
             yield "counts are IOPS times the run time: there is no total_ios, as before fio 2.2"
-        if MIXED in self.busy_directions:
+        if MIXED in self.directions_with_ios:
             yield "reads, writes and trims stand in one figure (unified_rw_reporting)"
 
     def _direction_dicts(self, operation: str) -> list[JsonDict]:
         return [dict_or_empty(entry.get(operation)) for entry in self.entries]
 
-    def _is_busy(self, operation: str) -> bool:
+    def _has_ios(self, operation: str) -> bool:
         return any(
             _operation_count(direction_dict) or finite_number(direction_dict.get("iops"))
             for direction_dict in self._direction_dicts(operation)
@@ -261,7 +261,7 @@ class FioEntries(Record):
             lat_max_ns=high,
             in_flight_mean_ns=_latency_min_mean_max_ns(direction_dicts, "lat", counts)[1],
             percentiles=self._merged_percentiles_ns(direction),
-            failed=failed if direction == self.busy_directions[0] else 0,
+            failed=failed if direction == self.directions_with_ios[0] else 0,
             printed=_printed_names_and_values(direction_dicts[0], kind)
             if len(direction_dicts) == 1
             else (),

@@ -117,7 +117,7 @@ class DbBenchImporter:
         for place, part in enumerate(parts):
             words = paired[place].text if paired else "\n".join(each.text for each in heard)
             try:
-                runs += _benchmark_runs(part, words or part.text)
+                runs += _db_bench_runs(part, words or part.text)
             except ForeignFileError as fault:
                 refused = fault
                 file.line_coverage.mark_left_out(part.first_line, part.last_line, str(fault))
@@ -154,7 +154,7 @@ def _invocation_sections(file: ForeignFile) -> list[OutputSection]:
     return [OutputSection(file, 1, first.last_line), *others]
 
 
-def _benchmark_runs(section: OutputSection, stderr: str) -> list[ForeignRun]:
+def _db_bench_runs(section: OutputSection, stderr: str) -> list[ForeignRun]:
     """The results of one invocation. ForeignFileError where there is none."""
     output = db_bench_output.parse_db_bench_output(section.text.encode(), stderr.encode())
     # RocksDB's own still called itself LevelDB up to 3.x, and printed operations a second.
@@ -178,7 +178,7 @@ def _benchmark_runs(section: OutputSection, stderr: str) -> list[ForeignRun]:
         histograms = _latency_figures_by_operation(OutputSection(section.file, number, end))
         if ended_ns is not None:
             ended_ns += round((result.seconds or 0.0) * NS_PER_S)
-        runs.append(_benchmark_run(section.file, output, result, histograms, ended_ns))
+        runs.append(_db_bench_run(section.file, output, result, histograms, ended_ns))
     return runs
 
 
@@ -197,7 +197,7 @@ def _run_with_intervals(
     return replace(foreign_run, clients=(replace(client, intervals=own),))
 
 
-def _benchmark_run(
+def _db_bench_run(
     file: ForeignFile,
     output: db_bench_output.DbBenchOutput,
     result: db_bench_output.BenchmarkOutput,
@@ -377,12 +377,14 @@ class YcsbImporter:
                 "Run it without a measurement exporter and import the text that it prints.",
             )
         parts = _ycsb_sections(file)
-        runs = [self._run_of_section(part, file_set, has_logs=len(parts) == 1) for part in parts]
+        runs = [
+            self._ycsb_run_of_section(part, file_set, has_logs=len(parts) == 1) for part in parts
+        ]
         for part in parts:
             part.mark_read()
         return runs
 
-    def _run_of_section(
+    def _ycsb_run_of_section(
         self, part: OutputSection, file_set: ImportFileSet, *, has_logs: bool
     ) -> ForeignRun:
         file = part.file

@@ -208,7 +208,7 @@ def client_start_and_end_times_ns(record: RunRecord) -> tuple[tuple[int, int] | 
     )
 
 
-def shortest_client_s(view: ImportedView) -> float | None:
+def shortest_client_measured_s(view: ImportedView) -> float | None:
     """The least time that any client was measured; None where none is told."""
     seconds = [
         max(spans)

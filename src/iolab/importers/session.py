@@ -139,7 +139,7 @@ def plan_imported_session(
                 axis,
                 replace(
                     job,
-                    settings=_job_settings(run),
+                    settings=_settings_without_ignored(run),
                     in_flight=run.in_flight,
                     paced=run.details.paced,
                 ),
@@ -179,13 +179,13 @@ def _imported_job(tool: str, group: Sequence[ForeignRun]) -> ImportedJob:
     return ImportedJob(
         EngineName(f"{tool}, imported"),
         tuple(operations),
-        _job_settings(first),
+        _settings_without_ignored(first),
         first.in_flight,
         all(run.details.paced for run in group),
     )
 
 
-def _job_settings(foreign_run: ForeignRun) -> tuple[tuple[str, str], ...]:
+def _settings_without_ignored(foreign_run: ForeignRun) -> tuple[tuple[str, str], ...]:
     """The settings of a load as its job has them."""
     return tuple(
         (name, str(value))

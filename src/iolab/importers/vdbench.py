@@ -97,7 +97,7 @@ class VdbenchImporter:
                     file.line_coverage.mark_read(read)
                 intervals, lines = [], []
             else:
-                intervals.append((_seconds_of_day(words[0]), row))
+                intervals.append((_parse_clock_seconds(words[0]), row))
         _mark_unfinished_run(file, lines)
         if not runs:
             raise ForeignFileError("no run definition came to its averages.")
@@ -110,7 +110,7 @@ def _mark_unfinished_run(file: ForeignFile, lines: Sequence[int]) -> None:
         file.line_coverage.mark_left_out(lines[0], lines[-1], reason)
 
 
-def _seconds_of_day(text: str) -> float:
+def _parse_clock_seconds(text: str) -> float:
     parts = [parse_number(part) or 0.0 for part in text.split(":")[:3]]
     hours, minutes, seconds = (*parts, 0.0, 0.0)[:3]
     return timedelta(hours=hours, minutes=minutes, seconds=seconds).total_seconds()

@@ -477,7 +477,7 @@ def _run_of_document(
     for name, part in parts.items():
         windows = list(_request_windows(part))
         sizes |= {size for window in windows if (size := finite_number(window.get("obj_size")))}
-        figures += _figures_of_part(request_operation_key(name), part, windows)
+        figures += _figures_of_operation_json(request_operation_key(name), part, windows)
     if any(figure.failed for figure in figures):
         notes.append("warp counts failed requests as done: they and their bytes were taken off")
     asked = _command_settings(str(document.get("commandline") or ""))
@@ -512,7 +512,7 @@ def _run_of_document(
             ImportedClient(
                 "all clients",
                 host,
-                intervals=tuple(_intervals_of_parts(parts)),
+                intervals=tuple(_intervals_of_operations(parts)),
                 runtime_s=(end - begin) / NS_PER_S if begin and end > begin else None,
             ),
         ),
@@ -539,7 +539,7 @@ def _request_windows(part: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
                 yield from (dict_or_empty(each) for each in sizes or () if each)
 
 
-def _figures_of_part(
+def _figures_of_operation_json(
     operation: str, operation_json: Mapping[str, Any], windows: Sequence[Mapping[str, Any]]
 ) -> Iterator[OperationFigures]:
     throughput = dict_or_empty(operation_json.get("throughput"))
@@ -633,9 +633,11 @@ def _printed_names_and_values(
             yield f"{name} of windows", f"{min(values):g} to {max(values):g}"
 
 
-def _intervals_of_parts(parts: Mapping[str, Mapping[str, Any]]) -> Iterator[ImportedInterval]:
+def _intervals_of_operations(
+    json_by_operation: Mapping[str, Mapping[str, Any]],
+) -> Iterator[ImportedInterval]:
     """The rates of the segments of each operation, by their place."""
-    for name, part in parts.items():
+    for name, part in json_by_operation.items():
         segments, span = _sorted_segments_and_length_ns(dict_or_empty(part.get("throughput")))
         for place, own in enumerate(segments):
             rate = finite_number(own.get("obj_per_sec")) or 0.0

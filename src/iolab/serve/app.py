@@ -192,7 +192,7 @@ async def _find_folder_and_report(
     """The session of an address, and its report as it stands now."""
     place = await _session_folder(context, request)
     state = await asyncio.to_thread(context.library.session_state, place)
-    return place, await context.report_cache.page_or_start_making(place, state.digest)
+    return place, await context.report_cache.report_page_or_start_making(place, state.digest)
 
 
 async def _live_view(context: ServerContext, request: Request) -> Response:

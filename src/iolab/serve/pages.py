@@ -292,21 +292,21 @@ class LivePage(Record):
     damage_texts: tuple[str, ...]
 
 
-def live_page(kinds: LoadReportKinds, opened: LoadedSession, now_ns: int) -> LivePage:
+def live_page(kinds: LoadReportKinds, loaded_session: LoadedSession, now_ns: int) -> LivePage:
     """The page of a session as it stands at `now_ns` (UTC)."""
-    session, results = opened.session, opened.results
+    session, results = loaded_session.session, loaded_session.results
     last = max(results, key=lambda result: (result.segment, result.order), default=None)
     return LivePage(
         title=session.title,
         status=session.status,
         reason=session.reason or "",
-        progress=_plan_progress(opened, now_ns),
+        progress=_plan_progress(loaded_session, now_ns),
         run_counts=count_runs_by_verdict_and_status(results),
         newest_runs=newest_runs_table(results),
-        chart=Markup(_newest_run_chart(kinds, opened, last)) if last else Markup(""),  # noqa: S704 - escaped there
+        chart=Markup(_newest_run_chart(kinds, loaded_session, last)) if last else Markup(""),  # noqa: S704 - escaped there
         chart_run=f"{last.configuration}: {_run_name(last)}" if last else "",
         objections=merge_objections(results)[:OBJECTIONS_MAX],
-        damage_texts=tuple(map(str, opened.reader.all_damage())),
+        damage_texts=tuple(map(str, loaded_session.reader.all_damage())),
     )
 
 
@@ -405,12 +405,12 @@ def _plan_progress(session: LoadedSession, now_ns: int) -> PlanProgress:
         done_count=len(plan.runs) - plan.missing_run_count(done),
         planned_count=len(plan.runs),
         may_add_runs=bool(plan.extra_run_count),
-        current_step=_next_run_text(plan, done) if running else "",
-        facts=_duration_rows(session, now_ns, running=running),
+        current_step=_current_run_text(plan, done) if running else "",
+        facts=_progress_time_rows(session, now_ns, running=running),
     )
 
 
-def _next_run_text(plan: Plan, done_runs: set[tuple[str, int]]) -> str:
+def _current_run_text(plan: Plan, done_runs: set[tuple[str, int]]) -> str:
     """The first run of the plan that is not made: the one that is prepared or measured."""
     coming = [run for run in plan.runs if (run.point.digest, run.repeat) not in done_runs]
     if not coming:
@@ -419,7 +419,7 @@ def _next_run_text(plan: Plan, done_runs: set[tuple[str, int]]) -> str:
     return run_name_text(run.point.workload, run.point.axis, run.repeat)
 
 
-def _duration_rows(
+def _progress_time_rows(
     session: LoadedSession, now_ns: int, *, running: bool
 ) -> tuple[tuple[str, str], ...]:
     """Since when it runs, how long the plan takes at most, and when a run was last kept."""

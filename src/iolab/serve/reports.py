@@ -79,7 +79,7 @@ class ReportCache:
         self._making: dict[tuple[str, str], asyncio.Task[CompressedPage]] = {}
         self._making_lock = asyncio.Semaphore(1)
 
-    async def page_or_start_making(
+    async def report_page_or_start_making(
         self, session_folder: SessionFolder, state_digest: str
     ) -> CompressedPage | None:
         """The report of that state of a session; None while it is being made.
@@ -171,7 +171,7 @@ async def _run_report_command(argv: Sequence[str]) -> None:
             f"The report was not made within {REPORT_S:.0f} s.", "Write it with `iolab report`."
         ) from error
     if code != ExitCode.OK and not (code == ExitCode.STORE and _is_report_output(output)):
-        raise _error_from_output(output, code)
+        raise _error_of_report_command(output, code)
 
 
 def _is_report_output(output: bytes) -> bool:
@@ -182,7 +182,7 @@ def _is_report_output(output: bytes) -> bool:
         return False
 
 
-def _error_from_output(output: bytes, code: int) -> IolabError:
+def _error_of_report_command(output: bytes, code: int) -> IolabError:
     """The error that `iolab report --json` told, as far as it can be read."""
     try:
         error = json.loads(output)["error"]

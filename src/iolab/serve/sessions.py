@@ -120,7 +120,7 @@ class SessionStateReader:
         try:
             for name in _FILES:
                 digest.update(repr((name, _file_stamp(folder / name))).encode())
-            newest = _hash_stamps_and_newest_ns(
+            newest = _hash_stamps_and_get_newest_ns(
                 str(folder / layout.POINTS), _LEVELS, remembered, current, digest.update
             )
         except OSError as error:
@@ -151,12 +151,12 @@ def _file_stamp(path: Path) -> tuple[int, ...]:
     return (*_stat_stamp(info), info.st_size)
 
 
-def _hash_stamps_and_newest_ns(
+def _hash_stamps_and_get_newest_ns(
     path: str,
-    levels: int,
+    levels_below: int,
     known_folders: Folders,
-    current: Folders,
-    update: Callable[[bytes], object],
+    visited_folders: Folders,
+    update_hash: Callable[[bytes], object],
 ) -> int:
     """Tell the folder's stamp and those below it; the newest time of them all."""
     try:
@@ -168,18 +168,18 @@ def _hash_stamps_and_newest_ns(
     stamp = _stat_stamp(info)
     before = known_folders.get(path)
     below = before[1] if before and before[0] == stamp else _plain_subfolders(path)
-    current[path] = (stamp, below)
-    if not levels:  # what was written into a run in place, its folder does not tell
-        update(repr(run_file_stamps(Path(path))).encode())
-    if len(current) > ENTRIES_MAX:
+    visited_folders[path] = (stamp, below)
+    if not levels_below:  # what was written into a run in place, its folder does not tell
+        update_hash(repr(run_file_stamps(Path(path))).encode())
+    if len(visited_folders) > ENTRIES_MAX:
         raise StoreError(f"The session has more than {ENTRIES_MAX} folders.", "Look at its files.")
-    update(f"{path}{stamp}".encode("utf-8", "surrogateescape"))
+    update_hash(f"{path}{stamp}".encode("utf-8", "surrogateescape"))
     newest = info.st_mtime_ns
-    for name in below if levels else ():
+    for name in below if levels_below else ():
         newest = max(
             newest,
-            _hash_stamps_and_newest_ns(
-                f"{path}/{name}", levels - 1, known_folders, current, update
+            _hash_stamps_and_get_newest_ns(
+                f"{path}/{name}", levels_below - 1, known_folders, visited_folders, update_hash
             ),
         )
     return newest
@@ -301,7 +301,7 @@ class SessionLibrary:
     def list_sessions(self, limit_s: float = LISTING_S) -> SessionListing:
         """Every session; after `limit_s` those that were never read stay without a summary."""
         with self._lock:
-            found = self._cached_session_folders(anew=True)
+            found = self._cached_session_folders(refresh=True)
             until = self._clock() + limit_s
             lines = [self._session_line(place, until) for place in found.folders]
             complete = all(line.summary or line.fault for line in lines)
@@ -312,7 +312,7 @@ class SessionLibrary:
     def session_count(self) -> int:
         """How many sessions there are, none of them read."""
         with self._lock:
-            return len(self._cached_session_folders(anew=True).folders)
+            return len(self._cached_session_folders(refresh=True).folders)
 
     def session_folder(self, session_id: str) -> SessionFolder | None:
         """Where the session of that id lies; None where there is none."""
@@ -336,9 +336,9 @@ class SessionLibrary:
         with self._lock:
             return self._load_session(session_folder)
 
-    def _cached_session_folders(self, *, anew: bool = False) -> SessionFolderList:
+    def _cached_session_folders(self, *, refresh: bool = False) -> SessionFolderList:
         now = self._clock()
-        if anew or self._found is None or now - self._found_at > FOUND_SESSIONS_VALID_S:
+        if refresh or self._found is None or now - self._found_at > FOUND_SESSIONS_VALID_S:
             self._found, self._found_at = find_sessions(self.root), now
         return self._found
 

@@ -33,7 +33,7 @@ from iolab.hosts.message import Hello
 from iolab.hosts.meters import MeterReadingOrFault, read_meters_once
 from iolab.record import Record
 from iolab.study.kinds import StudyKinds
-from iolab.study.readiness import needs_root_rights, programs_for_targets
+from iolab.study.readiness import needs_root_rights, version_argv_by_target_program
 from iolab.study.targets import Target, hypervisors_of_study, targets_of_study
 from iolab.targets.devices import MOUNT_PARENT, facts_with_device_as_target, inspect_device
 from iolab.targets.work_directory import CLOSE_LIMIT_S
@@ -151,7 +151,7 @@ async def discover_hosts_and_targets(
 
     The hosts stay connected; whoever made them closes them.
     """
-    tools = {**queries.programs, **programs_for_targets(study)}
+    tools = {**queries.programs, **version_argv_by_target_program(study)}
     by_host: dict[str, list[Target]] = {}
     for target in targets_of_study(study):
         if target.host in hosts:

@@ -78,7 +78,7 @@ def build_study(
     clients = {host.name: host.hypervisor for host in hosts if host.role is HostRole.CLIENT}
     nodes = tuple(host.name for host in hosts if host.role is HostRole.STORAGE)
     workloads = tuple(
-        _with_knee_candidates(
+        _with_forced_knee_candidates(
             _with_separate_targets_if_in_pods(
                 kinds.kind_for_table(type(table)).build_workload(item, table, tables), kubernetes
             ),
@@ -159,7 +159,7 @@ def _method_settings(table: MethodTable) -> Method:
         kind=table.kind,
         warmup_s=table.warmup,
         runtime_s=table.runtime,
-        repeats=_repeat_count(table),
+        repeats=_repeats_or_adaptive_default(table),
         settle_s=table.settle,
         idle_watch_s=table.idle_watch,
         generator_limit=table.generator_limit,
@@ -172,7 +172,7 @@ def _method_settings(table: MethodTable) -> Method:
         rule=stopping_rule_settings_from_table(table)
         if table.kind is MethodKind.ADAPTIVE
         else None,
-        repeats_max=max(table.repeats_max, _repeat_count(table)),
+        repeats_max=max(table.repeats_max, _repeats_or_adaptive_default(table)),
         target_half_width=table.target_half_width,
         sentinel=table.sentinel or "",
     )
@@ -183,7 +183,7 @@ def _method_with_phases(method: Method, scenario: ScenarioPlan | None) -> Method
     return method if scenario is None else replace(method, runtime_s=scenario.max_duration_s)
 
 
-def _repeat_count(table: MethodTable) -> int:
+def _repeats_or_adaptive_default(table: MethodTable) -> int:
     """As written; the adaptive method needs a spread, so where nothing is written it begins so."""
     is_set = table.kind is MethodKind.FIXED or "repeats" in table.model_fields_set
     return table.repeats if is_set else ADAPTIVE_REPEATS
@@ -291,7 +291,9 @@ def _object_store(table: ObjectStoreTable) -> ObjectStore | None:
     )
 
 
-def _with_knee_candidates(workload: Workload, tables: StudyTables, kinds: StudyKinds) -> Workload:
+def _with_forced_knee_candidates(
+    workload: Workload, tables: StudyTables, kinds: StudyKinds
+) -> Workload:
     """The workload with its fleet measured in any case where its nodes' load may turn."""
     aim, axes = workload.search_goal, {axis.name: axis.values for axis in workload.sweep}
     if aim.axis is not AxisSampling.ADAPTIVE or VMS_PER_NODE_AXIS not in axes:

@@ -99,7 +99,7 @@ def _objective_element_faults(
     elif adaptive and (
         workload.vms_per_node is not None or VMS_PER_NODE_AXIS not in table_item.user_values
     ):
-        yield from _axis_element_faults(workload, varied)
+        yield from _adaptive_axis_element_faults(workload, varied)
     if workload.headline and not adaptive:
         yield ElementFault(("headline",), "headline but no adaptive axis", "Leave headline out.")
     if objective is Objective.PEAK:
@@ -113,19 +113,21 @@ def _objective_element_faults(
         )
 
 
-def _axis_element_faults(workload: SearchTable, varied: list[str]) -> Iterator[ElementFault]:
+def _adaptive_axis_element_faults(
+    workload: SearchTable, varied_axes: list[str]
+) -> Iterator[ElementFault]:
     fleet = workload.vms_per_node
-    if len(varied) != 1:
-        has = f"axis = 'adaptive' and {_varied_axes_text(varied)}"
+    if len(varied_axes) != 1:
+        has = f"axis = 'adaptive' and {_varied_axes_text(varied_axes)}"
         hint = (
             f"Give several values to iodepth or to numjobs, not to both; or to {VMS_PER_NODE_AXIS}."
         )
         yield ElementFault(("axis",), has, hint)
         return
-    loads = getattr(workload, varied[0])
+    loads = getattr(workload, varied_axes[0])
     if len(loads) < _LOADS_MIN:
         # Where the fleet has one size, the axis meant is still that of its sizes.
-        name, few = (varied[0], loads) if fleet is None else (VMS_PER_NODE_AXIS, fleet)
+        name, few = (varied_axes[0], loads) if fleet is None else (VMS_PER_NODE_AXIS, fleet)
         values = counted_noun(len(few), "value")
         hint = (
             f"Give at least {_LOADS_MIN}, or write axis = 'listed': fewer are all measured anyway."
@@ -133,12 +135,14 @@ def _axis_element_faults(workload: SearchTable, varied: list[str]) -> Iterator[E
         yield ElementFault(("axis",), f"axis = 'adaptive' but {values} of {name}", hint)
     for index, load in enumerate(workload.headline):
         if load not in loads:
-            has = f"headline = {load}, which {varied[0]} does not list"
-            yield ElementFault(("headline", index), has, f"Add it to {varied[0]}, or leave it out.")
+            has = f"headline = {load}, which {varied_axes[0]} does not list"
+            yield ElementFault(
+                ("headline", index), has, f"Add it to {varied_axes[0]}, or leave it out."
+            )
 
 
-def _peak_element_faults(workload: SearchTable, varied: list[str]) -> Iterator[ElementFault]:
-    if not varied:
+def _peak_element_faults(workload: SearchTable, varied_axes: list[str]) -> Iterator[ElementFault]:
+    if not varied_axes:
         hint = f"Give several values to iodepth, to numjobs, to both, or to {VMS_PER_NODE_AXIS}."
         yield ElementFault(("objective",), "objective = 'peak' and no axis to search", hint)
     if workload.indicator == BY_LATENCY:
@@ -185,8 +189,8 @@ def _limited_operation_element_faults(workload: SearchTable, job: AnyJob) -> Ite
             yield ElementFault(("limit",), has, f"Limit one of {', '.join(names)}.")
 
 
-def _varied_axes_text(varied: list[str]) -> str:
-    return f"several values of {list_text(varied)}" if varied else "no axis of load"
+def _varied_axes_text(varied_axes: list[str]) -> str:
+    return f"several values of {list_text(varied_axes)}" if varied_axes else "no axis of load"
 
 
 def _add_sentinel_faults(document: StudyDocument, method: MethodTable, tables: StudyTables) -> None:
@@ -440,7 +444,7 @@ def add_path_faults(
                     f"{quote_value(_path_or_device(host))}.",
                     "Leave one of them out.",
                 )
-            elif needs_path and not common and not _has_path(item, hosts.get(name)):
+            elif needs_path and not common and not _has_path_or_device(item, hosts.get(name)):
                 document.add_fault(
                     item.key_path,
                     "There is no target path.",
@@ -473,15 +477,20 @@ def _add_object_store_faults(
             document.add_fault(item.key_path, "There is no object store.", hint, about="endpoint")
 
 
-def point_count(workload: dict[str, Any], axes: Collection[str]) -> int:
+def point_count(workload_values: dict[str, Any], axes: Collection[str]) -> int:
     """How many points a workload makes, counted without making them."""
-    lists = [workload[axis] for axis in axes if isinstance(workload.get(axis), list)]
+    lists = [workload_values[axis] for axis in axes if isinstance(workload_values.get(axis), list)]
     return math.prod(len(values) for values in lists)
 
 
-def _has_path(configuration: TableItem, host: tuple[TableItem, HostTable] | None) -> bool:
+def _has_path_or_device(
+    configuration_item: TableItem, host_item_and_table: tuple[TableItem, HostTable] | None
+) -> bool:
     """Whether there is a path at all; one with a fault of its own is not missing as well."""
-    items = (configuration, *(host[:1] if host is not None else ()))
+    items = (
+        configuration_item,
+        *(host_item_and_table[:1] if host_item_and_table is not None else ()),
+    )
     return any(key in item.user_values for item in items for key in ("path", "device"))
 
 

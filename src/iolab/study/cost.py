@@ -66,7 +66,7 @@ def is_target_block_device(study: Study, configuration_id: str, host: str) -> bo
     return target_serial(study.configuration(configuration_id), study.host(host)) is not None
 
 
-def max_fill_bytes_per_host(study: Study, data_sets: Iterable[DataSet]) -> int:
+def max_refill_bytes_per_host(study: Study, data_sets: Iterable[DataSet]) -> int:
     """What one fill writes on the host where it writes most, beyond a layout of files."""
     precondition = study.precondition
     more = max(precondition.fill - 1, 0)
@@ -99,7 +99,7 @@ def precondition_time_items(
     if precondition.purge in (PurgeMethod.FSTRIM, PurgeMethod.RECREATE):
         again = sum(item.bytes_per_host for item in data_sets)
         yield f"{times} x lay out {format_bytes(again)} anew", times * again / rate
-    size = max_fill_bytes_per_host(study, data_sets)
+    size = max_refill_bytes_per_host(study, data_sets)
     if size:
         message = f"{times} x fill, {format_bytes(size)} on each host at {format_rate_bytes(rate)}"
         yield f"{message} (assumed)", times * size / rate
@@ -291,7 +291,7 @@ def plan_demand(
     most = max(per_host.values(), default=0)
     demands = [kind.load_demand(study, runs, rate, kinds.hosts) for kind in kinds.loads]
     of_hosts = kinds.hosts.host_demand(study, len(runs), rate)
-    prepared = sum(demand.prepared_runs for demand in demands)
+    prepared = sum(demand.prepared_run_count for demand in demands)
     time_items = _plan_time_items(study, _layout_time_items(most, rate), demands, len(runs))
     time_items += tuple(precondition_time_items(study, data_sets, runs, rate))
     time_items += tuple(item for demand in demands for item in demand.own_preparation_time_items)
@@ -316,7 +316,7 @@ def plan_demand(
     least = certain_s - spared_s
     hosts = {name for item in study.configurations for name in item.hosts}
     restores = start_state_preparation_count(study, runs)
-    filled = max_fill_bytes_per_host(study, data_sets) * restores * len(hosts)
+    filled = max_refill_bytes_per_host(study, data_sets) * restores * len(hosts)
     laid_out = sum(per_host.values())
     if study.precondition.purge in (PurgeMethod.FSTRIM, PurgeMethod.RECREATE):
         laid_out *= 1 + restores
@@ -379,7 +379,7 @@ def _layout_time_items(layout_bytes: int, rate: float) -> tuple[TimeItem, ...]:
 def _plan_time_items(
     study: Study, layout: tuple[TimeItem, ...], demands: Sequence[LoadDemand], run_count: int
 ) -> tuple[TimeItem, ...]:
-    method, prepared = study.method, sum(demand.prepared_runs for demand in demands)
+    method, prepared = study.method, sum(demand.prepared_run_count for demand in demands)
     proving = f"{counted_noun(prepared, 'run')}: verify, drop caches, idle watch, commit"
     rest = format_duration_s(method.settle_s)
     settling = f"rest between {counted_noun(run_count, 'run')}: settle {rest}"

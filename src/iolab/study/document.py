@@ -66,7 +66,7 @@ class _TomlLineScanner(Struct):
             if self.text[self.position] == "[":
                 table = self._scan_header()
             else:
-                self._scan_pair(table)
+                self._scan_key_value_pair(table)
             self._skip_match(_BLANK)
         return self.lines
 
@@ -92,7 +92,7 @@ class _TomlLineScanner(Struct):
         self.lines.setdefault(key_path, line)
         return (*key_path, self.tables[key_path]) if key_path in self.tables else key_path
 
-    def _scan_pair(self, table: KeyPath) -> None:
+    def _scan_key_value_pair(self, table: KeyPath) -> None:
         line = self._current_line()
         path = table
         for key in self._scan_dotted_key():
@@ -148,7 +148,7 @@ class _TomlLineScanner(Struct):
         self.position += 1
         self._skip_match(_BLANK)
         while not self.text.startswith("}", self.position):
-            self._scan_pair(key_path)
+            self._scan_key_value_pair(key_path)
             self._skip_match(_BLANK)
             if self.text.startswith(",", self.position):
                 self.position += 1

@@ -18,8 +18,8 @@ class HostTarget(Record):
     """A target with what its host told of it."""
 
     target: Target
-    host: HostFacts
-    facts: TargetFacts
+    host_facts: HostFacts
+    target_facts: TargetFacts
 
 
 def host_targets_with_facts(study: Study, facts: Mapping[str, HostFacts]) -> list[HostTarget]:
@@ -33,13 +33,13 @@ def host_targets_with_facts(study: Study, facts: Mapping[str, HostFacts]) -> lis
 
 def is_surely_other_directory(host_target: HostTarget, other: HostTarget) -> bool:
     """Whether two hosts' directories are surely not the same one."""
-    if host_target.facts.network and other.facts.network:
+    if host_target.target_facts.network and other.target_facts.network:
         return False
-    if not {host_target.facts.fs_type, other.facts.fs_type} & set(ONE_HOST_ONLY):
+    if not {host_target.target_facts.fs_type, other.target_facts.fs_type} & set(ONE_HOST_ONLY):
         return False
-    if host_target.host.kernel.boot_id != other.host.kernel.boot_id:
+    if host_target.host_facts.kernel.boot_id != other.host_facts.kernel.boot_id:
         return True
-    first, second = host_target.facts, other.facts
+    first, second = host_target.target_facts, other.target_facts
     alike = (first.fs_type, first.mount_source) == (second.fs_type, second.mount_source)
     moved = first.mount_point == second.mount_point and host_target.target.path != other.target.path
     return not alike or moved
@@ -50,7 +50,7 @@ def group_by_file_system(host_targets: Sequence[HostTarget]) -> list[list[HostTa
     groups: dict[tuple[str, ...], list[HostTarget]] = {}
     for place in host_targets:
         # A device's name is one device on one machine only; a server's export is one everywhere.
-        machine = "" if place.facts.network else place.host.kernel.boot_id
-        key = (place.facts.fs_type, place.facts.mount_source, machine)
+        machine = "" if place.target_facts.network else place.host_facts.kernel.boot_id
+        key = (place.target_facts.fs_type, place.target_facts.mount_source, machine)
         groups.setdefault(key, []).append(place)
     return list(groups.values())

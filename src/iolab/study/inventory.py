@@ -241,7 +241,7 @@ def mpi_inventory(text: str, file_name: str) -> Inventory:
     for number, line in enumerate(text.splitlines()[: LINES_MAX + 1], 1):
         try:
             if (entry := _parse_mpi_line(line)) is not None:
-                _add_mpi_entry(entries, entry, number)
+                _add_mpi_entry_or_raise_conflict(entries, entry, number)
         except HostNamesError as fault:
             faults.append(Fault(fault.message, fault.hint, file_name, number))
     if len(entries) > HOSTS_MAX:
@@ -275,7 +275,7 @@ class _MpiHostEntry(Record):
         return entry
 
 
-def _add_mpi_entry(
+def _add_mpi_entry_or_raise_conflict(
     entries: dict[str, _MpiHostEntry], entry: _MpiHostEntry, line_number: int
 ) -> None:
     first = entries.setdefault(entry.name, entry)

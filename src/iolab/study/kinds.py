@@ -39,7 +39,7 @@ class LoadDemand(Record):
     """What the runs of one kind of load take: seconds and bytes.
 
     `load_time_items` is the load itself, `generator_limit_time_items` what is measured once for all
-    runs. The session itself prepares `prepared_runs`; kinds that prepare theirs say in
+    runs. The session itself prepares `prepared_run_count`; kinds that prepare theirs say in
     `own_preparation_time_items` all that they take. With a rule the load may end `avoidable_s`
     earlier. `set_up_bytes` are written before runs, on all hosts; `space_bytes` are of the host
     that needs most.
@@ -48,7 +48,7 @@ class LoadDemand(Record):
     load_time_items: tuple[TimeItem, ...] = ()
     generator_limit_time_items: tuple[TimeItem, ...] = ()
     own_preparation_time_items: tuple[TimeItem, ...] = ()
-    prepared_runs: int = 0
+    prepared_run_count: int = 0
     avoidable_s: float = 0.0
     set_up_bytes: int = 0
     space_bytes: int = 0
@@ -163,7 +163,7 @@ class LoadStudyKind:
             return LoadDemand()
         seconds = sum(self.expected_run_seconds(study, run.point) for run in own_runs)
         message = f"{len(own_runs)} runs of {list_text(self.engines)}"
-        return LoadDemand(load_time_items=((message, seconds),), prepared_runs=len(own_runs))
+        return LoadDemand(load_time_items=((message, seconds),), prepared_run_count=len(own_runs))
 
     def run_writes(self, study: Study, point: Point, host_kind: HostStudyKind) -> RunWrites:  # noqa: ARG002 - of kinds that write
         """What one run of its own writes."""

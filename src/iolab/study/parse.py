@@ -72,12 +72,14 @@ def parse_study(text: str, file_name: str, options: StudyOverrides, kinds: Study
         message = f"The study has no scale {quote_value(options.scale)}."
         faults.add(ValueOrigin("--scale"), message, suggestion(options.scale, names, "scales"))
     study = _build_study_at_scale(
-        _copy_document(document), text, options, scales.get(options.scale), kinds
+        _copy_document_without_overrides(document), text, options, scales.get(options.scale), kinds
     )
     for other in scales:
         if other != options.scale:
             plain = StudyOverrides(scale=other, path_required=False, inventory=options.inventory)
-            _build_study_at_scale(_copy_document(document), text, plain, scales[other], kinds)
+            _build_study_at_scale(
+                _copy_document_without_overrides(document), text, plain, scales[other], kinds
+            )
     if faults.all_faults or study is None:
         raise StudyError(faults.all_faults)
     return study
@@ -121,7 +123,7 @@ def _build_study_at_scale(
     expand_host_ranges(document)
     if scale is not None:
         apply_scale(document, options.scale, scale, file_schema)
-    overrides = _apply_overrides(document, options, file_schema)
+    overrides = _apply_overrides_and_get_assignments(document, options, file_schema)
     drop_overridden_target(document)
     fleet = None if options.inventory is not None else expand_pods(document)
     tables = read_tables(document, file_schema)
@@ -146,7 +148,7 @@ def _build_study_at_scale(
     return None if document.faults.all_faults else study
 
 
-def _apply_overrides(
+def _apply_overrides_and_get_assignments(
     document: StudyDocument, options: StudyOverrides, file_schema: StudyFileSchema
 ) -> list[str]:
     """Set what the command line sets over the file, and tell it as `--set` would say it."""
@@ -195,7 +197,7 @@ def _pop_scales(document: StudyDocument) -> dict[str, dict[str, Any]]:
     }
 
 
-def _copy_document(document: StudyDocument) -> StudyDocument:
+def _copy_document_without_overrides(document: StudyDocument) -> StudyDocument:
     return StudyDocument(
         document.file, copy.deepcopy(document.tree), document.lines, document.faults
     )

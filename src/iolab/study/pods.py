@@ -35,7 +35,9 @@ def expand_pods(document: StudyDocument) -> PodFleet | None:
         return None
     table = read_table(document, KubernetesTable, user_values, (SECTION,))
     if table is None:
-        _set_target(document, MOUNT_PATH)  # so that nobody misses a target beside the faults
+        _set_pod_target_or_add_fault(
+            document, MOUNT_PATH
+        )  # so that nobody misses a target beside the faults
         return None
     if "vm" in document.tree:
         message = "The study has [kubernetes] and [vm], which both make its hosts."
@@ -46,9 +48,11 @@ def expand_pods(document: StudyDocument) -> PodFleet | None:
         message = f"{table.pods} pods of {len(table.storage_class)} classes are {count} hosts."
         document.add_fault((SECTION, "pods"), message, f"Give at most {HOSTS_MAX}.")
         return None
-    fleet = pod_fleet(table, _target_directory(document))
+    fleet = pod_fleet(table, _target_or_mount_directory(document))
     _add_price_faults(document, fleet)
-    _set_target(document, fleet.mount_path, is_block=fleet.volume_mode is VolumeMode.BLOCK)
+    _set_pod_target_or_add_fault(
+        document, fleet.mount_path, is_block=fleet.volume_mode is VolumeMode.BLOCK
+    )
     hosts = document.tree.get("host")
     others = [
         host
@@ -87,13 +91,15 @@ def _add_price_faults(document: StudyDocument, fleet: PodFleet) -> None:
             document.add_fault((SECTION, "price"), message, "Give one.")
 
 
-def _target_directory(document: StudyDocument) -> str:
+def _target_or_mount_directory(document: StudyDocument) -> str:
     target = document.tree.get("target")
     path = target.get("path") if isinstance(target, dict) else None
     return path if isinstance(path, str) and path.startswith("/") else MOUNT_PATH
 
 
-def _set_target(document: StudyDocument, path: str, *, is_block: bool = False) -> None:
+def _set_pod_target_or_add_fault(
+    document: StudyDocument, path: str, *, is_block: bool = False
+) -> None:
     target = document.tree.setdefault("target", {})
     if not isinstance(target, dict):
         return  # its own fault is told
@@ -124,7 +130,7 @@ def _storage_class_configuration_tables(
             if not values.is_identifier(item.storage_class)
             else item.storage_class,
             "title": item.storage_class,
-            **_monthly_cost_table(fleet, item.storage_class),
+            **_monthly_volume_cost_table(fleet, item.storage_class),
             **{
                 key: value
                 for key, value in by_id.get(item.storage_class, {}).items()
@@ -136,7 +142,7 @@ def _storage_class_configuration_tables(
     ]
 
 
-def _monthly_cost_table(fleet: PodFleet, storage_class: str) -> dict[str, Any]:
+def _monthly_volume_cost_table(fleet: PodFleet, storage_class: str) -> dict[str, Any]:
     """What the volumes of a class cost in a month, as a table of its configuration."""
     cost = fleet.monthly_cost(storage_class)
     if cost is None:

@@ -185,19 +185,19 @@ def rights_faults(study: Study, target: Target, probe: TargetProbe | None) -> li
 
 
 def filesystem_faults(
-    study: Study, plan: Plan, target: Target, folder: TargetFacts | None, present_bytes: int
+    study: Study, plan: Plan, target: Target, target_facts: TargetFacts | None, present_bytes: int
 ) -> list[Fault]:
     """Why no file system of the session's own can be made on a target that may be written.
 
-    `folder` is the directory for the image, None for a device. `present_bytes` is what the image
-    that an earlier session kept there has already.
+    `target_facts` are of the directory for the image, None for a device. `present_bytes` is what
+    the image that an earlier session kept there has already.
     """
     faults = []
     if study.target.rotate:
         message = "With target.rotate clients read each other's files, which each has on its own."
         faults.append(Fault(message, "Leave target.rotate or target.filesystem out."))
     image = study.target.image_bytes
-    if target.serial is not None or folder is None:
+    if target.serial is not None or target_facts is None:
         return faults
     target_text = f"{quote_value(target.path)} on host {quote_value(target.host)}"
     if image is None:
@@ -216,16 +216,16 @@ def filesystem_faults(
         hint = f"Set a larger target.image, or a smaller {_file_size_keys_text(plan)}."
         faults.append(Fault(message, hint))
     missing = max(image - present_bytes, 0)
-    if missing and folder.free_bytes < with_free_space_margin(missing):
+    if missing and target_facts.free_bytes < with_free_space_margin(missing):
         message = (
-            f"{target_text} has {format_bytes(folder.free_bytes)} free, the image needs "
+            f"{target_text} has {format_bytes(target_facts.free_bytes)} free, the image needs "
             f"{format_bytes(with_free_space_margin(missing))}."
         )
         faults.append(Fault(message, "Make room, give another path, or set a smaller image."))
     return faults
 
 
-def programs_for_targets(study: Study) -> dict[str, list[str]]:
+def version_argv_by_target_program(study: Study) -> dict[str, list[str]]:
     """What makes or erases the targets of a study, whatever its load: by program its version."""
     programs: dict[str, list[str]] = {}
     if study.precondition.purge in NVME_PURGES:
@@ -413,10 +413,12 @@ def _io_buffer_memory_faults(
     return [Fault(message, "Set a smaller iodepth, numjobs or bs.")]
 
 
-def _target_in_memory_faults(study: Study, folder: TargetFacts, target_text: str) -> list[Fault]:
-    if not folder.in_memory or study.target.allow_memory:
+def _target_in_memory_faults(
+    study: Study, target_facts: TargetFacts, target_text: str
+) -> list[Fault]:
+    if not target_facts.in_memory or study.target.allow_memory:
         return []
-    message = f"{target_text} is {folder.layers_text}, which lives in memory."
+    message = f"{target_text} is {target_facts.layers_text}, which lives in memory."
     hint = "Give a path on storage; or set target.allow_memory=true, and every result is invalid."
     return [Fault(message, hint)]
 
@@ -435,7 +437,7 @@ def _shared_space_faults(
             )
             for place in group
         ]
-        free, need = group[0].facts.free_bytes, with_free_space_margin(sum(needs))
+        free, need = group[0].target_facts.free_bytes, with_free_space_margin(sum(needs))
         # One host alone for which there is no room is told by itself.
         if with_free_space_margin(max(needs)) <= free < need:
             first = group[0].target
@@ -459,24 +461,25 @@ def _planned_layout_bytes(plan: Plan, target: Target) -> int:
 
 
 def _space_faults(
-    plan: Plan, target: Target, folder: TargetFacts, target_text: str, present_bytes: int
+    plan: Plan, target: Target, target_facts: TargetFacts, target_text: str, present_bytes: int
 ) -> list[Fault]:
     faults = []
     sets = data_sets_at_target(plan, target)
     size = _planned_layout_bytes(plan, target)
     need = with_free_space_margin(max(size - present_bytes, 0)) if size > present_bytes else 0
-    if folder.free_bytes < need:
+    if target_facts.free_bytes < need:
         message = (
-            f"{target_text} has {format_bytes(folder.free_bytes)} free, the files need "
+            f"{target_text} has {format_bytes(target_facts.free_bytes)} free, the files need "
             f"{format_bytes(need)}."
         )
         hint = f"Make room, give another path, or set a smaller {_file_size_keys_text(plan)}."
         faults.append(Fault(message, hint))
     files = sum(len(item.file_names()) for item in sets)
     # Some file systems have no fixed number of inodes and say 0.
-    if 0 < folder.free_inodes < files and not present_bytes:
+    if 0 < target_facts.free_inodes < files and not present_bytes:
         message = (
-            f"{target_text} has {folder.free_inodes} inodes free, the plan makes {files} files."
+            f"{target_text} has {target_facts.free_inodes} inodes free, "
+            f"the plan makes {files} files."
         )
         faults.append(Fault(message, "Set fewer workload.*.numjobs or files."))
     return faults

@@ -26,7 +26,7 @@ from iolab.core.workload import (
     Direction,
     Workload,
 )
-from iolab.record import Record, default_values, nested_values
+from iolab.record import Record, default_values, nested_field_values
 from iolab.stats.seeds import (
     LOAD_RUNS_MAX,
     PEAK_RUNS_MAX,
@@ -274,7 +274,7 @@ def adaptive_searches_of_points(study: Study, points: Iterable[Point]) -> tuple[
 
 def grid_load_curve_searches(study: Study, points: Iterable[Point]) -> tuple[SearchSpace, ...]:
     """Every curve over one axis of load, also where all of its points are measured."""
-    axes = {item.id: _varied_load_axes(item) for item in study.workloads}
+    axes = {item.id: _varied_rising_load_axes(item) for item in study.workloads}
     grid = [item.id for item in study.workloads if item.search_goal.objective is Objective.GRID]
     single = {name: axes[name] for name in grid if len(axes[name]) == 1}
     return _searches_of_points(study, points, single)
@@ -316,10 +316,10 @@ def searched_axes(workload: Workload) -> tuple[str, ...]:
         return ()
     if workload.search_goal.objective is Objective.MAX_LOAD:
         return (workload.job.limit_axis,) if workload.job.limit_axis else ()
-    return _varied_load_axes(workload)
+    return _varied_rising_load_axes(workload)
 
 
-def _varied_load_axes(workload: Workload) -> tuple[str, ...]:
+def _varied_rising_load_axes(workload: Workload) -> tuple[str, ...]:
     """The axes of load that have several values."""
     several = [axis.name for axis in workload.sweep if len(axis.values) > 1]
     return rising_load_axes(workload.job, several)
@@ -432,13 +432,13 @@ def _preparation_digest_content(study: Study) -> Mapping[str, object]:
     filesystem = {"filesystem": ["xfs", target.image_bytes]} if target.make_xfs else {}
     if study.precondition == NO_PRECONDITION:
         return filesystem
-    return {**filesystem, "precondition": nested_values(study.precondition)}
+    return {**filesystem, "precondition": nested_field_values(study.precondition)}
 
 
 def _search_digest_content(study: Study) -> dict[str, object]:
     """What decides further runs, where anything does."""
     aims = [
-        [item.id, nested_values(item.search_goal)]
+        [item.id, nested_field_values(item.search_goal)]
         for item in study.workloads
         if item.search_goal.is_adaptive
     ]
@@ -452,7 +452,7 @@ def _stopping_rule_digest_content(study: Study) -> dict[str, object]:
     method = study.method
     if method.rule is None:
         return {}
-    return {"rule": nested_values(method.rule)}
+    return {"rule": nested_field_values(method.rule)}
 
 
 def _idle_watch_digest_content(study: Study) -> dict[str, object]:

@@ -32,8 +32,8 @@ from iolab.hosts.kubernetes.objects import (
 from iolab.hosts.kubernetes.waiting import (
     PodSnapshot,
     pod_snapshot,
-    reasons_text,
     subjects_by_message,
+    wait_reasons_text,
 )
 from iolab.record import Record
 from iolab.text import counted_noun, excerpt, list_text, quote_value
@@ -201,7 +201,7 @@ async def wait_until_ready(fleet: PodFleet, notify: Notify) -> None:
         final = [reason for reason in snapshot.reasons if reason.is_final]
         if final or clock() > deadline:
             raise _unready_pods_error(fleet, missing, snapshot, is_final=bool(final))
-        text = f"Waiting for {missing} of {len(names)} pods: {reasons_text(snapshot.reasons)}"
+        text = f"Waiting for {missing} of {len(names)} pods: {wait_reasons_text(snapshot.reasons)}"
         if text != shown_text:
             notify(f"{text}.")
         shown_text = text

@@ -98,7 +98,7 @@ def is_ready(pod: Mapping[str, Any]) -> bool:
     return _condition_of_pod(pod, "Ready").get("status") == "True"
 
 
-def reasons_text(reasons: Iterable[WaitReason]) -> str:
+def wait_reasons_text(reasons: Iterable[WaitReason]) -> str:
     """The reasons, one that several have once, with the first of them."""
     grouped = subjects_by_message(reasons)
     return "; ".join(f"{list_text(subjects, 1)}: {text}" for text, subjects in grouped.items())

@@ -65,7 +65,7 @@ def training_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
     yield from _first_epoch_evidence(row)
 
 
-def sample_bytes(folder: ResultFolder) -> float | None:
+def nominal_sample_bytes(folder: ResultFolder) -> float | None:
     """The nominal size of a sample."""
     return folder.numeric_parameter_at_paths("dataset.record_length_bytes", "dataset.record_length")
 
@@ -78,7 +78,7 @@ def samples_per_epoch(folder: ResultFolder) -> float | None:
 
 
 def _nominal_read_bytes(folder: ResultFolder) -> float | None:
-    size, samples = sample_bytes(folder), samples_per_epoch(folder)
+    size, samples = nominal_sample_bytes(folder), samples_per_epoch(folder)
     epochs = number_at_keys(folder.summary, "epochs")
     return size * samples * epochs if size and samples and epochs else None
 
@@ -87,7 +87,7 @@ def _throughput_unit_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterat
     """Samples a second times bytes of a sample, in the unit of the key."""
     samples = number_at_keys(folder.summary, "metric", "train_throughput_mean_samples_per_second")
     rate = number_at_keys(folder.summary, "metric", "train_io_mean_MB_per_second")
-    size = sample_bytes(folder)
+    size = nominal_sample_bytes(folder)
     if not samples or not rate or not size:
         return
     place = ("summary.json", "metric.train_io_mean_MB_per_second")
@@ -201,7 +201,7 @@ def _data_fits_in_memory_evidence(
     row: SubmittedRow, folder: ResultFolder, *, do_counters_confirm_reads: bool
 ) -> Iterator[FileEvidence]:
     """The data beside the memory of all clients."""
-    size, samples = sample_bytes(folder), samples_per_epoch(folder)
+    size, samples = nominal_sample_bytes(folder), samples_per_epoch(folder)
     memory = total_host_memory_bytes(folder)
     if not size or not samples or not memory:
         return

@@ -240,7 +240,7 @@ def _space_fault(
     ]
     needed = with_free_space_margin(sum(map(job.checkpoint.bytes_of_rank, ranks)))
     first = targets_on_file_system[0]
-    if first.facts.free_bytes >= needed:
+    if first.target_facts.free_bytes >= needed:
         return None
     shared = (
         f", shared by {len(targets_on_file_system)} hosts,"
@@ -249,7 +249,7 @@ def _space_fault(
     )
     message = (
         f"{quote_value(first.target.path)} on host {quote_value(first.target.host)}{shared} has "
-        f"{format_bytes(first.facts.free_bytes)} free, {point.title_text} needs "
+        f"{format_bytes(first.target_facts.free_bytes)} free, {point.title_text} needs "
         f"{format_bytes(needed)} for {counted_noun(len(ranks), 'rank')}."
     )
     hint = "Make room, give another path or more file systems, or set a larger workload.*.shrink."

@@ -77,7 +77,7 @@ class CheckpointStudyKind(LoadStudyKind):
         message = f"{counted_noun(len(own_runs), 'checkpoint')} saved and restored"
         return LoadDemand(
             load_time_items=((message, seconds),),
-            prepared_runs=len(own_runs),
+            prepared_run_count=len(own_runs),
             space_bytes=max(spaces.values()),
         )
 

@@ -88,7 +88,7 @@ class FileIoStudyKind(LoadStudyKind):
                 ),
             ),
             generator_limit_time_items=generator_limit_time_items(study, runs),
-            prepared_runs=len(points),
+            prepared_run_count=len(points),
             avoidable_s=(max_duration_s - least_s) * len(points),
         )
 

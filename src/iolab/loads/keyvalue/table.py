@@ -38,7 +38,7 @@ from iolab.loads.keyvalue.workload import (
     YcsbJob,
     server_settings,
 )
-from iolab.record import nested_values
+from iolab.record import nested_field_values
 from iolab.study import ssh_addresses, values
 from iolab.study.file import TargetPath
 from iolab.study.host_ranges import HOSTS_MAX
@@ -481,7 +481,7 @@ def server_identity(study: Study) -> dict[str, object]:
     """What makes two plans differ in their server, where any workload has one."""
     if server_settings(study) == EMBEDDED_SERVER or not _uses_ycsb(study):
         return {}
-    return {"server": nested_values(server_settings(study))}
+    return {"server": nested_field_values(server_settings(study))}
 
 
 def _uses_ycsb(study: Study) -> bool:

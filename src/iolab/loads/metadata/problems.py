@@ -188,15 +188,16 @@ def _space_fault(point: Point | None, sharing: Sequence[HostTarget]) -> Fault | 
     if len(sharing) > 1:
         where += f", shared by {len(sharing)} hosts,"
     # Some file systems have no fixed number of inodes and say 0.
-    if 0 < first.facts.free_inodes < inodes:
+    if 0 < first.target_facts.free_inodes < inodes:
         message = (
-            f"{where} has {first.facts.free_inodes} inodes free, {point.title_text} needs {inodes}."
+            f"{where} has {first.target_facts.free_inodes} inodes free, "
+            f"{point.title_text} needs {inodes}."
         )
         return Fault(message, _HINT)
-    if first.facts.free_bytes < with_free_space_margin(space):
+    if first.target_facts.free_bytes < with_free_space_margin(space):
         message = (
-            f"{where} has {format_bytes(first.facts.free_bytes)} free, {point.title_text} needs "
-            f"{format_bytes(with_free_space_margin(space))}."
+            f"{where} has {format_bytes(first.target_facts.free_bytes)} free, "
+            f"{point.title_text} needs {format_bytes(with_free_space_margin(space))}."
         )
         return Fault(message, _HINT)
     return None

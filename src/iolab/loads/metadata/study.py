@@ -100,7 +100,7 @@ class MetadataStudyKind(LoadStudyKind):
         message = f"{counted_noun(len(jobs), 'run')}: {most}{files:,} {done}"
         return LoadDemand(
             load_time_items=((message, sum(expected_iteration_seconds(job) for job in jobs)),),
-            prepared_runs=len(jobs),
+            prepared_run_count=len(jobs),
             space_bytes=max(space_bytes_per_client(job) for job in jobs),
         )
 
