@@ -44,7 +44,7 @@ def bins_of(record: RunRecord, heat: HeatMap) -> list[dict[int, int]]:
     bins = record.bins
     for host, seq, index, count in zip(bins.host, bins.seq, bins.bin, bins.count, strict=True):
         at = middles[int(host), int(seq)]
-        moment = max(i for i, edge in enumerate(heat.edges_s[:-1]) if edge <= at)
+        moment = max(i for i, edge in enumerate(heat.moment_edges_s[:-1]) if edge <= at)
         own = found[moment]
         own[int(index)] = own.get(int(index), 0) + int(count)
     return found
@@ -68,7 +68,7 @@ def test_cells_are_those_that_the_raw_bins_give(record: RunRecord) -> None:
         wanted = [0] * len(row)
         for index, count in bins.items():
             middle = float(MIDDLE_NS[index])
-            below = [j for j, edge in enumerate(heat.edges_ns[:-1]) if edge <= middle]
+            below = [j for j, edge in enumerate(heat.latency_edges_ns[:-1]) if edge <= middle]
             wanted[max(below, default=0)] += count
         assert list(row) == wanted
 
@@ -85,23 +85,23 @@ def test_percentiles_are_those_of_the_moments_raw_bins(record: RunRecord) -> Non
 def test_the_middle_half_is_that_of_the_window_alone(record: RunRecord) -> None:
     heat = made(record)
     inside: dict[int, int] = {}
-    edges = itertools.pairwise(heat.edges_s)
+    edges = itertools.pairwise(heat.moment_edges_s)
     for bins, (start, end) in zip(bins_of(record, heat), edges, strict=True):
         if heat.window_begin_s <= (start + end) / 2 <= heat.window_end_s:
             inside = {i: inside.get(i, 0) + bins.get(i, 0) for i in {*inside, *bins}}
     whole = Histogram(dense_counts(list(inside), list(inside.values())))
     assert heat.interquartile_ns == (whole.percentile_ns(25.0), whole.percentile_ns(75.0))
-    assert 0 < heat.window_begin_s < heat.edges_s[-1]
+    assert 0 < heat.window_begin_s < heat.moment_edges_s[-1]
 
 
 def test_bands_have_one_ratio_and_hold_all_latencies(record: RunRecord) -> None:
     heat = made(record)
-    ratios = [b / a for a, b in itertools.pairwise(heat.edges_ns)]
+    ratios = [b / a for a, b in itertools.pairwise(heat.latency_edges_ns)]
     assert ratios == pytest.approx([ratios[0]] * len(ratios), rel=1e-4)
     assert len(ratios) <= BANDS_MAX
     used = record.bins.bin.astype(np.int64)
-    assert heat.edges_ns[0] == pytest.approx(float(LOWER_NS[used.min()]))
-    assert heat.edges_ns[-1] == pytest.approx(float(UPPER_NS[used.max()]) + 1)
+    assert heat.latency_edges_ns[0] == pytest.approx(float(LOWER_NS[used.min()]))
+    assert heat.latency_edges_ns[-1] == pytest.approx(float(UPPER_NS[used.max()]) + 1)
 
 
 def test_a_long_run_has_as_many_moments_as_fit_and_loses_no_io() -> None:
@@ -110,13 +110,13 @@ def test_a_long_run_has_as_many_moments_as_fit_and_loses_no_io() -> None:
     heat = made(record)
     assert MOMENTS_MAX / 2 < len(heat.counts) <= MOMENTS_MAX
     assert sum(map(sum, heat.counts)) == int(record.bins.count.sum())
-    assert heat.edges_s[-1] == pytest.approx(305.0, abs=0.1)
+    assert heat.moment_edges_s[-1] == pytest.approx(305.0, abs=0.1)
 
 
 def test_latencies_of_one_bin_make_one_band(record: RunRecord) -> None:
     bins = replace(record.bins, bin=np.full_like(record.bins.bin, 700))
     heat = made(replace(record, bins=bins))
-    assert len(heat.edges_ns) == 2
+    assert len(heat.latency_edges_ns) == 2
     assert heat.p50_ns[0] == float(MIDDLE_NS[700])
 
 

@@ -79,9 +79,12 @@ def reference(
     if toml:
         print_raw(read_published_source(name).text)
     elif output is not OutputFormat.TABLE:
-        from iolab.published.report import computed_document
+        from iolab.published.report import document_from_printed_figures
 
-        parts = {"content": _json_value(published.tree), "computed": computed_document(published)}
+        parts = {
+            "content": _json_value(published.tree),
+            "computed": document_from_printed_figures(published),
+        }
         document = {"format": 1, **_published_set_heading_document(published), **parts}
         print_document(output, document, _figure_documents(published))
     else:
@@ -125,7 +128,7 @@ def _published_set_list_lines(sets: list[PublishedSet]) -> Iterator[RenderableTy
 
 def _published_set_lines(published: PublishedSet) -> Iterator[RenderableType]:
     """The source, table after table of the file, then what our own functions make of it."""
-    from iolab.published.report import computed_tables, published_file_sections
+    from iolab.published.report import published_file_sections, tables_from_printed_figures
     from iolab.report.terminal import literal_text, name_value_grid, section_title
 
     yield section_title(published.id)
@@ -137,7 +140,7 @@ def _published_set_lines(published: PublishedSet) -> Iterator[RenderableType]:
             yield name_value_grid([(name, text) for name, text in section.pairs])
             continue
         yield _width_fitted_table(section.table)
-    for table in computed_tables(published):
+    for table in tables_from_printed_figures(published):
         yield ""
         yield section_title(f"Computed: {uncapitalised(table.title)}")
         yield _width_fitted_table(table)

@@ -30,7 +30,7 @@ from iolab.record import Record
 from iolab.report.brief import PublishedResultTables
 from iolab.report.maxima import BestFigureWithHosts, fleet_and_client_table, maxima_table
 from iolab.report.numbers import DASH
-from iolab.report.quotients import best_figure_quotients_table
+from iolab.report.quotients import best_figures_per_divisor_table
 from iolab.report.table import Cell, Column, Table, row_of_cells, text_and_number_columns
 
 ROWS_MAX: Final = 64
@@ -161,7 +161,7 @@ def _is_numeric_text(text: str | None) -> bool:
     return text is None or text.replace(",", "").replace(".", "", 1).isdecimal()
 
 
-def computed_tables(published: PublishedSet) -> Iterator[Table]:
+def tables_from_printed_figures(published: PublishedSet) -> Iterator[Table]:
     """The tables that a report makes of a session, of the printed maxima; then figures as printed.
 
     Intervals are what rounding leaves open.
@@ -176,7 +176,7 @@ def computed_tables(published: PublishedSet) -> Iterator[Table]:
         yield maxima_table(owners, peaks, {})
     for table in (
         fleet_and_client_table(owners, peaks, fleets_with_single_client(owners, maxima), {}),
-        best_figure_quotients_table(owners, peaks, {}),
+        best_figures_per_divisor_table(owners, peaks, {}),
         recomputed_table(recomputed_figures(published)),
     ):
         if table is not None:
@@ -208,7 +208,7 @@ def recomputed_table(figures: tuple[PrintedClaim, ...]) -> Table | None:
     return Table("Printed figures, computed again", heads, rows)
 
 
-def computed_document(published: PublishedSet) -> dict[str, Any]:
+def document_from_printed_figures(published: PublishedSet) -> dict[str, Any]:
     """The same for programs: values in metrics' units, with the bounds that rounding leaves."""
     owners, maxima = published_configurations(published), printed_best_values(published)
     return {

@@ -48,48 +48,52 @@ def meter_power_table(
     return Table("Power", _COLUMNS, tuple(rows[:METERS_MAX])) if rows else None
 
 
-def _meter_power_row(run_name_text: str, use: PowerUse) -> tuple[Cell, ...]:
+def _meter_power_row(run_name_text: str, power_use: PowerUse) -> tuple[Cell, ...]:
     return row_of_cells(
         run_name_text,
-        f"{use.host} {use.meter}",
-        use.boundary.value,
-        metric_value_text(use.watts),
-        interval_and_runs_text(use.watts) or DASH,
-        metric_value_text(use.idle_w),
-        DASH if use.energy_j is None else f"{significant_digits_text(use.energy_j)} J",
-        DASH if use.period_s is None else format_duration_s(use.period_s),
-        capitalised("; ".join(_meter_power_notes(use))),
+        f"{power_use.host} {power_use.meter}",
+        power_use.boundary.value,
+        metric_value_text(power_use.watts),
+        interval_and_runs_text(power_use.watts) or DASH,
+        metric_value_text(power_use.idle_w),
+        DASH if power_use.energy_j is None else f"{significant_digits_text(power_use.energy_j)} J",
+        DASH if power_use.period_s is None else format_duration_s(power_use.period_s),
+        capitalised("; ".join(_meter_power_notes(power_use))),
     )
 
 
-def _meter_power_notes(use: PowerUse) -> Iterator[str]:
-    if use.watts is not None and use.boundary in REPORTED_BOUNDARIES and not use.is_counted:
-        yield f"not counted in {use.boundary.value} power"
-    if use.reason or use.idle_reason:
-        yield use.reason or use.idle_reason
-    if use.lag_s is not None:
+def _meter_power_notes(power_use: PowerUse) -> Iterator[str]:
+    if (
+        power_use.watts is not None
+        and power_use.boundary in REPORTED_BOUNDARIES
+        and not power_use.is_counted
+    ):
+        yield f"not counted in {power_use.boundary.value} power"
+    if power_use.reason or power_use.idle_reason:
+        yield power_use.reason or power_use.idle_reason
+    if power_use.lag_s is not None:
         # When it stood halfway is known to a period.
-        is_within_period = use.period_s is not None and use.lag_s <= use.period_s
-        late_s = use.period_s if is_within_period else use.lag_s
+        is_within_period = power_use.period_s is not None and power_use.lag_s <= power_use.period_s
+        late_s = power_use.period_s if is_within_period else power_use.lag_s
         limit = "at most " if is_within_period else ""
         yield f"shows the load {limit}{format_duration_s(late_s or 0.0)} late"
-    if use.step_w:
-        yield f"counts in steps of {significant_digits_text(use.step_w)} W"
+    if power_use.step_w:
+        yield f"counts in steps of {significant_digits_text(power_use.step_w)} W"
 
 
-def meter_power_document(use: PowerUse) -> dict[str, object]:
+def meter_power_document(power_use: PowerUse) -> dict[str, object]:
     """The same for `iolab show --format json`; None where it is not known."""
     return {
-        "host": use.host,
-        "meter": use.meter,
-        "boundary": use.boundary.value,
-        "is_counted": use.is_counted,
-        "watts": metric_value_and_interval_document(use.watts),
-        "idle_w": metric_value_and_interval_document(use.idle_w),
-        "energy_j": use.energy_j,
-        "period_s": use.period_s,
-        "step_w": use.step_w,
-        "lag_s": use.lag_s,
-        "reason": use.reason,
-        "idle_reason": use.idle_reason,
+        "host": power_use.host,
+        "meter": power_use.meter,
+        "boundary": power_use.boundary.value,
+        "is_counted": power_use.is_counted,
+        "watts": metric_value_and_interval_document(power_use.watts),
+        "idle_w": metric_value_and_interval_document(power_use.idle_w),
+        "energy_j": power_use.energy_j,
+        "period_s": power_use.period_s,
+        "step_w": power_use.step_w,
+        "lag_s": power_use.lag_s,
+        "reason": power_use.reason,
+        "idle_reason": power_use.idle_reason,
     }

@@ -112,7 +112,7 @@ def _purchase_chart_group(
             currency, configurations, figures_with_hosts, styles, anchors, table
         )
     ]
-    every = best_figure_quotients_table(configurations, figures_with_hosts, anchors)
+    every = best_figures_per_divisor_table(configurations, figures_with_hosts, anchors)
     return ChartGroup(
         "",  # the section says it
         fill_page_width(figures),
@@ -278,7 +278,7 @@ def _intervals_overlap(best: Quotient, other: Quotient) -> bool:
     return low is not None and high is not None and low <= high
 
 
-def best_figure_quotients_table(
+def best_figures_per_divisor_table(
     configurations: Sequence[Configuration],
     figures_with_hosts: Sequence[BestFigureWithHosts],
     anchors: RunAnchors,

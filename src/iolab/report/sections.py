@@ -202,7 +202,7 @@ def _sentinel_chart_groups(brief: Brief) -> Iterator[ChartGroup]:
         metric=metric,
         runs=tuple(sorted(own, key=lambda result: result.order)),
         alarms=sentinel_alarms(brief.results, brief.study),
-        last_order=max(result.order for result in brief.results),
+        last_run_order=max(result.order for result in brief.results),
     )
     figure: Figure = sentinel_chart(
         point.title_text, watched, brief.series_styles[point.configuration].token

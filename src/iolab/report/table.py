@@ -351,9 +351,9 @@ def _markdown_cell(cell: Cell) -> str:
     return text if cell.level is None else f"{verdict_mark(cell.level)} {text}"
 
 
-def escape_markdown(foreign: str) -> str:
+def escape_markdown(text: str) -> str:
     """A text on one line of Markdown, with nothing in it read as markup."""
-    line = _MARKDOWN_SPECIAL.sub(r"\\\1", escape_invisible(" ".join(foreign.split())))
+    line = _MARKDOWN_SPECIAL.sub(r"\\\1", escape_invisible(" ".join(text.split())))
     return _MARKDOWN_LINE_START.sub(r"\1\\\2", line)
 
 

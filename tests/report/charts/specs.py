@@ -86,8 +86,8 @@ def timeline() -> Timeline:
 def heat() -> HeatMap:
     """Four seconds, the first of them warm-up and the third without any I/O, in three bands."""
     return HeatMap(
-        edges_s=(0.0, 1.0, 2.0, 3.0, 4.0),
-        edges_ns=(1e5, 2e5, 4e5, 8e5),
+        moment_edges_s=(0.0, 1.0, 2.0, 3.0, 4.0),
+        latency_edges_ns=(1e5, 2e5, 4e5, 8e5),
         counts=((900, 50, 50), (9900, 100, 0), (0, 0, 0), (97_000, 2990, 10)),
         p50_ns=(1.4e5, 1.3e5, None, 1.2e5),
         p99_ns=(None, 2e5, None, 3e5),

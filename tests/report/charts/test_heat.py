@@ -72,7 +72,7 @@ def test_the_table_is_bounded_and_keeps_every_io() -> None:
     moments = 5 * TABLE_ROWS
     long = replace(
         heat(),
-        edges_s=tuple(float(second) for second in range(moments + 1)),
+        moment_edges_s=tuple(float(second) for second in range(moments + 1)),
         counts=tuple((second, 1, 0) for second in range(moments)),
         p50_ns=(1e5,) * moments,
         p99_ns=tuple(1e5 + second for second in range(moments)),

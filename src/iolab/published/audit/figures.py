@@ -282,20 +282,23 @@ def audit_part_percents(published: PublishedSet) -> Iterator[AuditOutcome]:
 
 
 def _totals_for_part(
-    published: PublishedSet, element: PublishedElement, part: FigureQuantity, total: str
+    published: PublishedSet,
+    element: PublishedElement,
+    part_quantity: FigureQuantity,
+    total_name: str,
 ) -> Iterator[tuple[PublishedElement, FigureQuantity]]:
-    first = part.name.partition("_")[0]
+    first = part_quantity.name.partition("_")[0]
     for at in published.iterate_elements():
         if at.table is element.table or not is_same_element(element.table, at.table):
             continue
         for q in table_quantities(at.table):
-            if q.unit != part.unit or q.value.low <= 0:
+            if q.unit != part_quantity.unit or q.value.low <= 0:
                 continue
             limit = q.statistic == "max" or "gbit_s" in q.name or "capacity" in q.name
-            capacity = total == "capacity" and limit and q.name.partition("_")[0] == first
+            capacity = total_name == "capacity" and limit and q.name.partition("_")[0] == first
             depth = printed_number(element.table.get("queue_depth"))
-            mean = q.statistic == "mean" and total.endswith(q.base_name) and q.depth == depth
-            if capacity or (total != "capacity" and mean):
+            mean = q.statistic == "mean" and total_name.endswith(q.base_name) and q.depth == depth
+            if capacity or (total_name != "capacity" and mean):
                 yield at, q
                 return
 

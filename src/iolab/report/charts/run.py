@@ -218,11 +218,11 @@ def _mean_or_highest_of_span(values: Sequence[float], panel: Panel) -> float:
 def heat_map_chart(subject: str, heat: HeatMap, token: ColorToken) -> Figure:
     """The map in shades of the run's colour, with p50 and p99 over it."""
     scale = _latency_axis_scale(heat)
-    x = seconds_axis(heat.edges_s[-1], "seconds since the first I/O")
-    at_s = [(a + b) / 2 for a, b in zip(heat.edges_s, heat.edges_s[1:], strict=False)]
+    x = seconds_axis(heat.moment_edges_s[-1], "seconds since the first I/O")
+    at_s = [(a + b) / 2 for a, b in zip(heat.moment_edges_s, heat.moment_edges_s[1:], strict=False)]
     named = (("p50", heat.p50_ns, ()), ("p99", heat.p99_ns, (4, 3)))
     marks = [
-        *outside_window_shading(heat.window_begin_s, heat.window_end_s, heat.edges_s[-1]),
+        *outside_window_shading(heat.window_begin_s, heat.window_end_s, heat.moment_edges_s[-1]),
         *_heat_map_cell_marks(heat, scale, token),
         *_window_edge_marks(heat),
     ]
@@ -241,9 +241,10 @@ def heat_map_chart(subject: str, heat: HeatMap, token: ColorToken) -> Figure:
         title=HEAT_MAP_TITLE,
         finding=_heat_map_sentence(heat),
         note=(
-            f"Each column is {format_duration_s(heat.edges_s[1] - heat.edges_s[0])}; the stronger "
-            "a cell, the more of that column’s I/Os took so long (key above, from that share on). "
-            "Lines: p50, and p99 dashed. Beyond a dotted upright: not part of the result."
+            f"Each column is {format_duration_s(heat.moment_edges_s[1] - heat.moment_edges_s[0])}; "
+            "the stronger a cell, the more of that column’s I/Os took so long (key above, "
+            "from that share on). Lines: p50, and p99 dashed. "
+            "Beyond a dotted upright: not part of the result."
         ),
         plots=(
             Plot(HEAT_HEIGHT, marks, x, scale, ends, top=HEAT_HEAD),
@@ -255,8 +256,10 @@ def heat_map_chart(subject: str, heat: HeatMap, token: ColorToken) -> Figure:
 
 def _latency_axis_scale(heat: HeatMap) -> Scale:
     """From the first band's lower end to the last one's upper: all bands are equally high."""
-    scale = log_scale("ns", [heat.edges_ns[0], heat.edges_ns[-1]])
-    low, high = (scale.to_scale_unit(end) for end in (heat.edges_ns[0], heat.edges_ns[-1]))
+    scale = log_scale("ns", [heat.latency_edges_ns[0], heat.latency_edges_ns[-1]])
+    low, high = (
+        scale.to_scale_unit(end) for end in (heat.latency_edges_ns[0], heat.latency_edges_ns[-1])
+    )
     ticks = [tick for tick in scale.ticks if low <= tick <= high]
     middle = float(f"{math.sqrt(low * high):.3g}")
     return replace(scale, low=low, high=high, ticks=tuple(ticks) or (middle,))
@@ -281,7 +284,7 @@ def heat_map_segments_by_shade(heat: HeatMap) -> dict[int, list[HeatMapSegment]]
     """The segments of each shade, equal cells that follow each other joined."""
     totals = [sum(row) for row in heat.counts]
     by_shade: dict[int, list[HeatMapSegment]] = {step: [] for step in range(len(SHADE_STEPS))}
-    for band in range(len(heat.edges_ns) - 1):
+    for band in range(len(heat.latency_edges_ns) - 1):
         row = [heat_map_shade_index(heat.counts[i][band], total) for i, total in enumerate(totals)]
         start = 0
         for moment in range(1, len(row) + 1):
@@ -296,12 +299,12 @@ def heat_map_segments_by_shade(heat: HeatMap) -> dict[int, list[HeatMapSegment]]
 
 def _heat_map_cell_marks(heat: HeatMap, scale: Scale, token: ColorToken) -> Iterator[Mark]:
     """One mark a shade: lines as thick as a band."""
-    edges = [scale.to_scale_unit(edge) for edge in heat.edges_ns]
+    edges = [scale.to_scale_unit(edge) for edge in heat.latency_edges_ns]
     middles = [math.sqrt(low * high) for low, high in pairwise(edges)]
     thick = HEAT_HEIGHT / len(middles) + _OVERLAP
     for shade, spans in heat_map_segments_by_shade(heat).items():
         pieces = [
-            (heat.edges_s[start], middles[band], heat.edges_s[after], middles[band])
+            (heat.moment_edges_s[start], middles[band], heat.moment_edges_s[after], middles[band])
             for band, start, after in spans
         ]
         if pieces:
@@ -311,7 +314,9 @@ def _heat_map_cell_marks(heat: HeatMap, scale: Scale, token: ColorToken) -> Iter
 def _window_edge_marks(heat: HeatMap) -> list[Mark]:
     """Uprights where the measured window begins and ends: cells hide the shade beside it."""
     edges = [
-        at for at in (heat.window_begin_s, heat.window_end_s) if 0 < at < heat.edges_s[-1] - _NEAR_S
+        at
+        for at in (heat.window_begin_s, heat.window_end_s)
+        if 0 < at < heat.moment_edges_s[-1] - _NEAR_S
     ]
     pieces = [(at, None, at, None) for at in edges]
     return [LineSegments(token=INK, segments=pieces, width=1, dash=(1, 3))] if edges else []
@@ -350,7 +355,9 @@ def _p99_and_start_of_window_moments(heat: HeatMap) -> list[tuple[float, float]]
     """(p99, begin) of each moment within the measured window."""
     return [
         (value, start)
-        for value, start, end in zip(heat.p99_ns, heat.edges_s, heat.edges_s[1:], strict=False)
+        for value, start, end in zip(
+            heat.p99_ns, heat.moment_edges_s, heat.moment_edges_s[1:], strict=False
+        )
         if value is not None and heat.window_begin_s <= (start + end) / 2 <= heat.window_end_s
     ]
 
@@ -368,10 +375,10 @@ def _heat_map_table(heat: HeatMap) -> Table:
         bands = [sum(column) for column in zip(*heat.counts[start : start + size], strict=True)]
         total, most = sum(bands), max(bands)
         band = bands.index(most)
-        low, high = (format_ns(edge) for edge in heat.edges_ns[band : band + 2])
+        low, high = (format_ns(edge) for edge in heat.latency_edges_ns[band : band + 2])
         rows.append(
             row_of_cells(
-                format_duration_s(heat.edges_s[start]),
+                format_duration_s(heat.moment_edges_s[start]),
                 f"{total:,}",
                 _highest_latency_text(heat.p50_ns[start : start + size]),
                 _highest_latency_text(heat.p99_ns[start : start + size]),

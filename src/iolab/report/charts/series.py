@@ -99,15 +99,15 @@ class Timeline(Record):
 class HeatMap(Record):
     """A run's I/Os by moment and latency: `counts[i][j]` completed in moment i within band j.
 
-    Moment i lasts from `edges_s[i]` to `edges_s[i + 1]`, seconds since the first I/O; band j holds
-    latencies from `edges_ns[j]` to `edges_ns[j + 1]`, and all bands have one ratio. The percentiles
-    are those of each moment's I/Os, None where these are too few. What is before `window_begin_s`
-    and after `window_end_s` is not part of the result; `interquartile_ns` is where half of the I/Os
-    in between lie.
+    Moment i lasts from `moment_edges_s[i]` to `moment_edges_s[i + 1]`, seconds since the first I/O;
+    band j holds latencies from `latency_edges_ns[j]` to `latency_edges_ns[j + 1]`, and all bands
+    have one ratio. The percentiles are those of each moment's I/Os, None where these are too few.
+    What is before `window_begin_s` and after `window_end_s` is not part of the result;
+    `interquartile_ns` is where half of the I/Os in between lie.
     """
 
-    edges_s: tuple[float, ...]
-    edges_ns: tuple[float, ...]
+    moment_edges_s: tuple[float, ...]
+    latency_edges_ns: tuple[float, ...]
     counts: tuple[tuple[int, ...], ...]
     p50_ns: tuple[float | None, ...]
     p99_ns: tuple[float | None, ...]
@@ -179,15 +179,15 @@ class TimeGrid(Record):
     """Equal cells over the run, counted from its first I/O on the controller's clock.
 
     `edges_ns` are relative to `start_ns` (ns since the epoch), so that they keep every nanosecond;
-    `offsets_ns` is how far each host's clock is ahead of the controller's, in the order of the
-    record's `host_names`.
+    `clock_offsets_ns` is how far each host's clock is ahead of the controller's, in the order of
+    the record's `host_names`.
     """
 
     start_ns: int
     span_ns: int
     edges_ns: Floats
     cell_s: float
-    offsets_ns: Ints
+    clock_offsets_ns: Ints
 
     @property
     def cell_middles_s(self) -> Floats:
@@ -224,7 +224,7 @@ class TimeGrid(Record):
 
     def since_start_ns(self, host_ns: Ints, host_indexes: Ints | int) -> Floats:
         """Times of hosts' own clocks, in ns since the first I/O."""
-        times = to_controller_clock_ns(host_ns, self.offsets_ns[host_indexes]) - self.start_ns
+        times = to_controller_clock_ns(host_ns, self.clock_offsets_ns[host_indexes]) - self.start_ns
         return np.asarray(times, dtype=np.float64)
 
     def cell_indexes(self, times_ns: Floats) -> Ints:
@@ -296,8 +296,8 @@ def heat_map_from_counts(
     )
     quartiles = [percentile_by_cell(inside, percent)[0] for percent in (25.0, 75.0)]
     return HeatMap(
-        edges_s=tuple(round(float(edge), 4) for edge in edges_s),
-        edges_ns=tuple(edges_ns.tolist()),
+        moment_edges_s=tuple(round(float(edge), 4) for edge in edges_s),
+        latency_edges_ns=tuple(edges_ns.tolist()),
         counts=tuple(tuple(row) for row in cells.tolist()),
         p50_ns=_supported_percentile_by_moment(moments, 50.0),
         p99_ns=_supported_percentile_by_moment(moments, 99.0),

@@ -43,7 +43,7 @@ class SentinelRuns(Record):
     metric: str
     runs: tuple[RunResult, ...]
     alarms: tuple[SentinelAlarm, ...]
-    last_order: int
+    last_run_order: int
     """The order of the session's last run."""
 
     @property
@@ -171,7 +171,7 @@ def sentinel_chart(subject: str, sentinel_runs: SentinelRuns, token: ColorToken)
             Plot(
                 HEIGHT,
                 marks,
-                _integer_axis_from_one(sentinel_runs.last_order, "run of the session"),
+                _integer_axis_from_one(sentinel_runs.last_run_order, "run of the session"),
                 scale,
             ),
         ),
