@@ -231,3 +231,11 @@ def test_a_cost_says_what_it_contains_and_is_written_out() -> None:
     assert row is not None
     assert row.title == "Cost of servers and storage"
     assert [figure.text for figure in row.figures] == ["1,640 EUR", "2,340 EUR"]
+
+
+def test_what_charts_of_one_group_say_alike_is_said_once() -> None:
+    rates = {**RATES, ("plain", "seq-write-1m", 8): 6e9, ("fast", "seq-write-1m", 8): 12e9}
+    page = shared.drawn(build_brief(session(TWO, rates)))
+    charts = page.count(" against usable capacity</h4>")
+    assert charts > 1
+    assert page.count("Up and to the right") == 1

@@ -135,7 +135,11 @@ def build_report_page(brief: Brief) -> ReportPage:
     workloads, notes = factor_out_shared_notes(all_workload_charts(brief))
     sentences, doubt = factor_out_common_doubt(linked_finding_sentences(brief))
     every_section = report_sections(brief)
-    in_brief = tuple(section for section in every_section if not section.in_appendix)
+    in_brief = tuple(
+        _with_shared_notes_told_once(section)
+        for section in every_section
+        if not section.in_appendix
+    )
     backing = (
         *appendix_chart_sections(workloads, in_brief),
         *(section for section in every_section if section.in_appendix),
@@ -232,6 +236,16 @@ def factor_out_shared_notes(groups: Sequence[ChartGroup]) -> tuple[tuple[ChartGr
         replace(group, figures=tuple(map(without_shared_note, group.figures))) for group in groups
     )
     return stripped, " ".join(shared)
+
+
+def _with_shared_notes_told_once(section: ReportSection) -> ReportSection:
+    """The section, each group of charts with one note for what several of them say alike."""
+    groups = []
+    for group in section.groups:
+        ((stripped,), shared_note) = factor_out_shared_notes([group])
+        note = " ".join(filter(None, (group.note, shared_note)))
+        groups.append(replace(stripped, note=note))
+    return replace(section, groups=tuple(groups))
 
 
 def appendix_chart_sections(
