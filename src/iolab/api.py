@@ -320,8 +320,8 @@ class Run(Record, dict=True):
         return np.array([*names, None], dtype=np.object_)[:-1]
 
 
-def _concatenated_or_empty(parts: Sequence[Any], kind: type) -> Any:  # noqa: ANN401 - an array of that type
-    return np.concatenate(parts) if parts else np.zeros(0, dtype=kind)
+def _concatenated_or_empty(parts: Sequence[Any], dtype: type) -> Any:  # noqa: ANN401 - an array of that type
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=dtype)
 
 
 class MeasuredPoint(Record):

@@ -26,10 +26,10 @@ def field_names(record: Struct | type[Struct]) -> tuple[str, ...]:
     return record.__struct_fields__
 
 
-def default_values(kind: type[Struct]) -> dict[str, Any]:
+def default_values(record_type: type[Struct]) -> dict[str, Any]:
     """The defaults of its fields by name; one that is made anew each time equals no value."""
-    defaults = kind.__struct_defaults__
-    return dict(zip(kind.__struct_fields__[-len(defaults) :], defaults, strict=False))
+    defaults = record_type.__struct_defaults__
+    return dict(zip(record_type.__struct_fields__[-len(defaults) :], defaults, strict=False))
 
 
 def nested_field_values(record: Struct) -> list[Any]:

@@ -167,23 +167,23 @@ def file_name_slug(text: str) -> str:
     return slug[:FILE_NAME_CHARACTERS].rstrip("-") or "unnamed"
 
 
-def nearest_word(word: str, valid: Iterable[str]) -> str | None:
+def nearest_word(word: str, valid_words: Iterable[str]) -> str | None:
     """The valid word that `word` was most likely meant to be, None when none is near."""
-    by_folded = {name.casefold(): name for name in valid}
+    by_folded = {name.casefold(): name for name in valid_words}
     folded = word[:COMPARED_CHARACTERS].casefold()
     matches = get_close_matches(folded, by_folded, n=1, cutoff=0.6)
     return by_folded[matches[0]] if matches else None
 
 
-def suggestion(word: str, valid: Iterable[str], nouns: str) -> str:
-    """The hint for an unknown word: the nearest valid one, or the list (`nouns` names its kind)."""
-    words = list(valid)
+def suggestion(word: str, valid_words: Iterable[str], plural_noun: str) -> str:
+    """The hint for an unknown word: the nearest valid one, or the list of `plural_noun`."""
+    words = list(valid_words)
     near = nearest_word(word, words)
     if near is not None:
         return f"Did you mean {quote_value(near)}?"
     if not words:
-        return f"There are no {nouns} here."
+        return f"There are no {plural_noun} here."
     if len(words) == 1:
         return f"There is only {quote_value(words[0])}."
     rest = f" and {len(words) - LISTED_WORDS} more" if len(words) > LISTED_WORDS else ""
-    return f"The {nouns} are {', '.join(words[:LISTED_WORDS])}{rest}."
+    return f"The {plural_noun} are {', '.join(words[:LISTED_WORDS])}{rest}."

@@ -474,9 +474,9 @@ def replace_files_atomically(files: Mapping[Path, str | bytes]) -> None:
         raise _unwritable_error(ReportError, path, error) from error
 
 
-def _unwritable_error(kind: type[IolabError], path: Path, error: OSError) -> IolabError:
+def _unwritable_error(error_type: type[IolabError], path: Path, error: OSError) -> IolabError:
 
-    return kind(
+    return error_type(
         f"{quote_value(str(path))} cannot be written: {error.strerror}.",
         WRITABLE_PLACE_HINT,
     )

@@ -397,7 +397,7 @@ def plan_note_texts(
 def _core_limit_notes(study: Study, facts: Mapping[str, HostFacts] | None) -> Iterator[str]:
     """Clients that may use fewer cores than they have: the least first, one note for all."""
     facts_by_host = {
-        target.host: _target_facts(facts, target.key) for target in targets_of_study(study)
+        target.host: _host_facts_of_target(facts, target.key) for target in targets_of_study(study)
     }
     limits = {
         name: (host_facts.cpu.usable_core_limit, host_facts.cpu.threads)
@@ -466,7 +466,7 @@ def _target_lines(study: Study, facts: Mapping[str, HostFacts] | None) -> Iterat
     for target in _targets_existing_before_session(study):
         if target.holds_no_load_data:
             continue
-        host = _target_facts(facts, target.key)
+        host = _host_facts_of_target(facts, target.key)
         below = (
             _file_system_text(host.target) if host is not None and host.target is not None else ""
         )
@@ -503,10 +503,12 @@ def _file_system_text(target: TargetFacts) -> str:
     return f": {target.fs_type}{device}{hidden}"
 
 
-def _target_facts(facts: Mapping[str, HostFacts] | None, target_key: str) -> HostFacts | None:
+def _host_facts_of_target(
+    facts: Mapping[str, HostFacts] | None, target_key: str
+) -> HostFacts | None:
     return None if facts is None else facts.get(target_key)
 
 
 def _free_bytes(facts: Mapping[str, HostFacts] | None, target_key: str) -> int | None:
-    host = _target_facts(facts, target_key)
+    host = _host_facts_of_target(facts, target_key)
     return host.target.free_bytes if host is not None and host.target is not None else None

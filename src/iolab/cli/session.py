@@ -424,7 +424,7 @@ def _initial_progress(request: SessionRequest) -> SessionProgress:
         ended_run_count=len(request.earlier_segments.done_runs),
         host_count=len(hosts),
         warmup_s=method.warmup_s,
-        load_s=_mean_load_s(request),
+        load_s=_mean_expected_load_s(request),
         can_end_early=_can_end_early(request.study),
         settle_s=method.settle_s,
         overhead_s=run_overhead_seconds(method) + meter_idle_seconds_per_run(request.study),
@@ -457,7 +457,7 @@ def _can_end_early(study: Study) -> bool:
     return least_s < most_s
 
 
-def _mean_load_s(request: SessionRequest) -> float:
+def _mean_expected_load_s(request: SessionRequest) -> float:
     """Seconds of a run's load on average over the plan."""
     points = [run.point for run in request.plan.runs]
     seconds = [

@@ -114,11 +114,13 @@ def _settings_faults(table: dict[str, Any], commands: tuple[str, ...]) -> list[F
     return faults
 
 
-def _setting_type_fault(name: str, value: object, kind: type | None) -> Fault | None:
-    if kind is None:
+def _setting_type_fault(name: str, value: object, expected_type: type | None) -> Fault | None:
+    if expected_type is None:
         return _unknown_setting_fault(name, f"settings: {', '.join((*KEYS, *SCREEN_KEYS))}")
-    if type(value) is not kind:
-        wanted = {str: "text in quotes", int: "a whole number", bool: "true or false"}[kind]
+    if type(value) is not expected_type:
+        wanted = {str: "text in quotes", int: "a whole number", bool: "true or false"}[
+            expected_type
+        ]
         return Fault(f"{quote_value(name)} is {quote_value(str(value))}.", f"Give {wanted}.")
     return None
 

@@ -164,21 +164,24 @@ class GuestCounters:
             return None
 
     def _add_to_counters(
-        self, guest: _SampledGuest, disk: GuestDiskCounts | None, use: ProcessCpuUseAnswer | None
+        self,
+        guest: _SampledGuest,
+        disk_counts: GuestDiskCounts | None,
+        cpu_use: ProcessCpuUseAnswer | None,
     ) -> None:
-        if use is None:
+        if cpu_use is None:
             # Its time is that of the node's clock, which only the node tells.
             return
         guest.sample_number += 1
-        read, write = (disk.read, disk.write) if disk else (None, None)
+        read, write = (disk_counts.read, disk_counts.write) if disk_counts else (None, None)
         row = [
             guest.name,
             *(read and read.ios, write and write.ios),
             *(read and read.bytes, write and write.bytes),
             *(read and read.total_ns, write and write.total_ns),
-            *(use.vcpu_run_ns, use.vcpu_wait_ns),
+            *(cpu_use.vcpu_run_ns, cpu_use.vcpu_wait_ns),
         ]
-        sample = {"seq": guest.sample_number, "real_ns": use.real_ns, "guests": [row]}
+        sample = {"seq": guest.sample_number, "real_ns": cpu_use.real_ns, "guests": [row]}
         with suppress(ValueError):
             self._counters.add(guest.node_index, sample)
 

@@ -369,17 +369,17 @@ def vcpu_wait_share(guest: GuestRun, settings: GuestSettings | None) -> float | 
 
 
 def _vcpu_share_text(
-    use: GuestCpuTime | None, settings: GuestSettings | None, time_field: str
+    cpu_use: GuestCpuTime | None, settings: GuestSettings | None, time_field: str
 ) -> str:
-    share = None if use is None else _vcpu_time_share(use, settings, time_field)
+    share = None if cpu_use is None else _vcpu_time_share(cpu_use, settings, time_field)
     return DASH if share is None else percent_text(share)
 
 
 def _vcpu_time_share(
-    use: GuestCpuTime, settings: GuestSettings | None, time_field: str
+    cpu_use: GuestCpuTime, settings: GuestSettings | None, time_field: str
 ) -> float | None:
-    total_s = use.wall_s * (settings.vcpus if settings else 1)
-    return float(getattr(use, time_field)) / total_s if total_s > 0 else None
+    total_s = cpu_use.wall_s * (settings.vcpus if settings else 1)
+    return float(getattr(cpu_use, time_field)) / total_s if total_s > 0 else None
 
 
 def guest_settings_table(settings: GuestSettings | None) -> Table | None:

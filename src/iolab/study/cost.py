@@ -88,7 +88,10 @@ def max_refill_bytes_per_host(study: Study, data_sets: Iterable[DataSet]) -> int
 
 
 def precondition_time_items(
-    study: Study, data_sets: tuple[DataSet, ...], runs: tuple[PlannedRun, ...], rate: float
+    study: Study,
+    data_sets: tuple[DataSet, ...],
+    runs: tuple[PlannedRun, ...],
+    write_bytes_per_s: float,
 ) -> Iterator[tuple[str, float]]:
     """Purge, fill and rounds, each with the seconds that all of them take at most."""
     precondition = study.precondition
@@ -98,11 +101,12 @@ def precondition_time_items(
         yield message, times * PURGE_S[precondition.purge]
     if precondition.purge in (PurgeMethod.FSTRIM, PurgeMethod.RECREATE):
         again = sum(item.bytes_per_host for item in data_sets)
-        yield f"{times} x lay out {format_bytes(again)} anew", times * again / rate
+        yield f"{times} x lay out {format_bytes(again)} anew", times * again / write_bytes_per_s
     size = max_refill_bytes_per_host(study, data_sets)
     if size:
-        message = f"{times} x fill, {format_bytes(size)} on each host at {format_rate_bytes(rate)}"
-        yield f"{message} (assumed)", times * size / rate
+        speed = format_rate_bytes(write_bytes_per_s)
+        message = f"{times} x fill, {format_bytes(size)} on each host at {speed}"
+        yield f"{message} (assumed)", times * size / write_bytes_per_s
     series = steady_series_count(study, runs)
     if series:
         round_s = format_duration_s(precondition.round_s)
@@ -369,11 +373,13 @@ def with_free_space_margin(data_bytes: int) -> int:
     return math.ceil(data_bytes * (1 + SPARE_SHARE)) + SPARE_BYTES
 
 
-def _layout_time_items(layout_bytes: int, rate: float) -> tuple[TimeItem, ...]:
+def _layout_time_items(layout_bytes: int, write_bytes_per_s: float) -> tuple[TimeItem, ...]:
     if not layout_bytes:
         return ()
-    size, speed = format_bytes(layout_bytes), format_rate_bytes(rate)
-    return ((f"lay out {size} on each host at {speed} (assumed)", layout_bytes / rate),)
+    size, speed = format_bytes(layout_bytes), format_rate_bytes(write_bytes_per_s)
+    return (
+        (f"lay out {size} on each host at {speed} (assumed)", layout_bytes / write_bytes_per_s),
+    )
 
 
 def _plan_time_items(

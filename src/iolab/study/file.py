@@ -580,15 +580,15 @@ class StudyFileSchema(Record):
             return next((load for load in loads if meant in load[1]), loads[0])
         return loads[0]
 
-    def other_engines_with_key_text(self, key: str, table: type[StudyTable]) -> str | None:
+    def other_engines_with_key_text(self, key: str, table_type: type[StudyTable]) -> str | None:
         """The engines of workloads that have a key which this kind lacks; None when none have."""
-        if table not in self.workloads:
+        if table_type not in self.workloads:
             return None
         having = [
             quote_value(engine)
             for kind, engines in self.workloads.items()
             for engine in engines
-            if kind is not table and key in kind.model_fields
+            if kind is not table_type and key in kind.model_fields
         ]
         return " or ".join(having) or None
 

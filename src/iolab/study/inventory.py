@@ -472,7 +472,7 @@ def pods_inventory(selection: PodSelection, context: str | None, listing: str) -
     hosts: list[dict[str, str | int | list[str]]] = []
     for pod in sorted(_running_pods(listing), key=_pod_sort_key):
         try:
-            hosts.append(_pod_host(selection, context, pod))
+            hosts.append(_host_table_of_pod(selection, context, pod))
         except HostNamesError as fault:
             faults.append(Fault(fault.message, fault.hint))
     if faults:
@@ -508,7 +508,7 @@ def _pod_sort_key(pod: Mapping[str, Any]) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
 
 
-def _pod_host(
+def _host_table_of_pod(
     selection: PodSelection, context: str | None, pod: Mapping[str, Any]
 ) -> dict[str, str | int | list[str]]:
     name = pod["metadata"]["name"]

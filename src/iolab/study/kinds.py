@@ -301,9 +301,9 @@ class StudyKinds(Record):
         kind = self.kind_for_engine(neighbour.point.job.engine)
         return kind.neighbour_writes(study, neighbour, self.hosts)
 
-    def kind_for_table(self, table: type[LoadTable]) -> LoadStudyKind:
+    def kind_for_table(self, table_type: type[LoadTable]) -> LoadStudyKind:
         """The kind of load that a table describes; StopIteration for one of none."""
-        return next(kind for kind in self.loads if table in kind.engines_by_table)
+        return next(kind for kind in self.loads if table_type in kind.engines_by_table)
 
     @property
     def programs(self) -> tuple[HostProgram, ...]:

@@ -146,15 +146,21 @@ class _Assignment(Record):
         return []
 
     def _assign_key(
-        self, table: type[StudyTable], key_path: KeyPath, name: str, value: object, *, typed: bool
+        self,
+        table_type: type[StudyTable],
+        key_path: KeyPath,
+        name: str,
+        value: object,
+        *,
+        typed: bool,
     ) -> None:
         key, _, inner = name.partition(".")
-        shape = value_shape(table, key) if key in table.model_fields else None
+        shape = value_shape(table_type, key) if key in table_type.model_fields else None
         if shape is None or (inner and not shape.has_keys):
             unknown = name if shape is not None else key
             message = f"Unknown key {quote_value(unknown)}."
-            hint = suggestion(unknown, table.model_fields, f"keys of {key_path[0]}")
-            if engines := self.file_schema.other_engines_with_key_text(key, table):
+            hint = suggestion(unknown, table_type.model_fields, f"keys of {key_path[0]}")
+            if engines := self.file_schema.other_engines_with_key_text(key, table_type):
                 message = (
                     f"{key} does not go with the engine of {table_name(self.document, key_path)}."
                 )
@@ -250,9 +256,9 @@ class ValueShape(Record):
     has_free_keys: bool = False
 
 
-def value_shape(table: type[StudyTable], key: str) -> ValueShape:
-    """The shape of a key of `table`; KeyError when the table has none of that name."""
-    described = table.model_fields[key]
+def value_shape(table_type: type[StudyTable], key: str) -> ValueShape:
+    """The shape of a key of `table_type`; KeyError when the table has none of that name."""
+    described = table_type.model_fields[key]
     marks = [*described.metadata, *_annotation_metadata_and_containers(described.annotation)]
     if "dict" in marks or "table" in marks:
         return ValueShape(

@@ -63,16 +63,18 @@ class StudyTables(Record):
     makes_hosts: bool
     items_by_section: dict[str, tuple[TableItem, ...]]
 
-    def find_single_table(self, kind: type[TableT]) -> TableT | None:
+    def find_single_table(self, table_type: type[TableT]) -> TableT | None:
         """The table of that kind which stands once; None where nothing is to be had of it."""
-        return next((table for table in self.kind_tables if isinstance(table, kind)), None)
+        return next((table for table in self.kind_tables if isinstance(table, table_type)), None)
 
-    def items_of_table(self, section: str, kind: type[TableT]) -> list[tuple[TableItem, TableT]]:
+    def items_of_table(
+        self, section: str, table_type: type[TableT]
+    ) -> list[tuple[TableItem, TableT]]:
         """The elements of `section` that could be read, as tables of their kind."""
         return [
             (item, item.table)
             for item in self.items_by_section[section]
-            if isinstance(item.table, kind)
+            if isinstance(item.table, table_type)
         ]
 
 
@@ -174,22 +176,22 @@ def _is_existing_guest(host: StudyTable | None) -> bool:
 
 def read_table(
     document: StudyDocument,
-    model: type[TableT],
+    table_type: type[TableT],
     user_values: dict[str, Any],
     key_path: KeyPath,
     file_schema: StudyFileSchema | None = None,
 ) -> TableT | None:
     """The table written there, without the keys that have faults; None if it needs those."""
     try:
-        return model.model_validate(user_values)
+        return table_type.model_validate(user_values)
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=True)
         for detail in details:
-            _add_pydantic_fault(document, model, detail, key_path, file_schema)
+            _add_pydantic_fault(document, table_type, detail, key_path, file_schema)
         wrong = {detail["loc"][0] for detail in details if detail["loc"]}
     rest = copy.copy({key: value for key, value in user_values.items() if key not in wrong})
     try:
-        return model.model_validate(rest)
+        return table_type.model_validate(rest)
     except ValidationError:
         return None
 
@@ -275,7 +277,7 @@ def add_option_faults(
     document: StudyDocument,
     table_item: TableItem,
     key: str,
-    model: type[StudyTable],
+    table_type: type[StudyTable],
     allowed_options: Mapping[str, EngineOption],
     *,
     format_value: Callable[[float | str], str] = program_option_text,
@@ -288,7 +290,7 @@ def add_option_faults(
     a name of another place.
     """
     user_value = table_item.user_values.get(key)
-    if table_item.table is not None and not isinstance(table_item.table, model):
+    if table_item.table is not None and not isinstance(table_item.table, table_type):
         return  # the key itself is told of
     for name, value in user_value.items() if isinstance(user_value, dict) else ():
         if not isinstance(value, str | int | float):
@@ -300,7 +302,7 @@ def add_option_faults(
                 "is not allowed."
             )
             hint = advice_for_name(name) or suggestion(name, allowed_options, "allowed options")
-            if name in model.model_fields:
+            if name in table_type.model_fields:
                 hint = f"Write {name} as a key of the workload itself."
             document.add_fault(path, message, hint, about=name)
         elif not allowed_options[name].accepts_value(format_value(value)):
@@ -310,12 +312,14 @@ def add_option_faults(
             document.add_fault(path, message, hint, about=name)
 
 
-def _read_section(document: StudyDocument, name: str, table: type[StudyTable]) -> StudyTable | None:
+def _read_section(
+    document: StudyDocument, name: str, table_type: type[StudyTable]
+) -> StudyTable | None:
     if name not in document.tree:
-        return table.model_construct()  # its defaults, without building the model's validator
+        return table_type.model_construct()  # its defaults, without building the model's validator
     user_value = document.tree[name]
     if isinstance(user_value, dict):
-        return read_table(document, table, user_value, (name,))
+        return read_table(document, table_type, user_value, (name,))
     document.add_fault(
         (name,),
         f"{name} is {quote_value(user_value)}, not a table.",
@@ -326,7 +330,7 @@ def _read_section(document: StudyDocument, name: str, table: type[StudyTable]) -
 
 def _add_pydantic_fault(
     document: StudyDocument,
-    model: type[StudyTable],
+    table_type: type[StudyTable],
     detail: ErrorDetails,
     key_path: KeyPath,
     file_schema: StudyFileSchema | None,
@@ -344,16 +348,20 @@ def _add_pydantic_fault(
         message = (
             f"Unknown key {quote_value(str(detail['loc'][-1]))}{f' in {around}' if around else ''}."
         )
-        at_root = file_schema is not None and model is HeadingTable
+        at_root = file_schema is not None and table_type is HeadingTable
         keys = (
-            file_schema.root_keys if file_schema and at_root else _known_keys(model, detail["loc"])
+            file_schema.root_keys
+            if file_schema and at_root
+            else _known_keys(table_type, detail["loc"])
         )
         advice = (
-            file_schema.advice.get(model, {}) if file_schema and len(detail["loc"]) == 1 else {}
+            file_schema.advice.get(table_type, {})
+            if file_schema and len(detail["loc"]) == 1
+            else {}
         )
         hint = advice.get(name) or suggestion(str(detail["loc"][-1]), keys, "keys here")
         engines = (
-            file_schema.other_engines_with_key_text(name, model)
+            file_schema.other_engines_with_key_text(name, table_type)
             if file_schema and len(detail["loc"]) == 1
             else None
         )
@@ -379,13 +387,13 @@ def printable_key(name: str) -> str:
     return name if name.replace(".", "").replace("_", "").isalnum() else quote_value(name)
 
 
-def _known_keys(model: type[StudyTable], location: tuple[int | str, ...]) -> list[str]:
+def _known_keys(table_type: type[StudyTable], location: tuple[int | str, ...]) -> list[str]:
     """The keys of the (nested) table that the unknown key was found in."""
-    if model.part_of is not None:
-        return list(model.part_of.model_fields)
+    if table_type.part_of is not None:
+        return list(table_type.part_of.model_fields)
     if len(location) < 2:
-        return list(model.model_fields)
-    described = model.model_fields[str(location[0])].annotation
+        return list(table_type.model_fields)
+    described = table_type.model_fields[str(location[0])].annotation
     inner = [kind for kind in (described, *getattr(described, "__args__", ())) if kind is not None]
     for kind in inner:
         if isinstance(kind, type) and issubclass(kind, StudyTable):

@@ -195,8 +195,8 @@ def _event_time(event: Mapping[str, Any]) -> str:
     return series or text_at_keys(event, "lastTimestamp") or text_at_keys(event, "eventTime")
 
 
-def _condition_of_pod(pod: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+def _condition_of_pod(pod: Mapping[str, Any], condition_type: str) -> Mapping[str, Any]:
     for condition in list_at_keys(pod, "status", "conditions"):
-        if isinstance(condition, dict) and condition.get("type") == kind:
+        if isinstance(condition, dict) and condition.get("type") == condition_type:
             return condition
     return {}
