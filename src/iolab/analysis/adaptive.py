@@ -148,9 +148,13 @@ class RunResultLog:
         return widths
 
 
-def _smaller_half_width_share(published: EstimatedValue, other: float | None) -> float:
+def _smaller_half_width_share(published: EstimatedValue, other_share: float | None) -> float:
     """Of a point that was measured with and without some hosts the better known is enough."""
-    return published.half_width_share if other is None else min(published.half_width_share, other)
+    return (
+        published.half_width_share
+        if other_share is None
+        else min(published.half_width_share, other_share)
+    )
 
 
 def _is_run_done(result: RunResult) -> bool:

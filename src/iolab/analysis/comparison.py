@@ -264,7 +264,7 @@ def find_history_changes(
         for place in places
         if not workloads or place[0] in workloads
         for metric in metrics
-        or _default_history_metrics(_workload_of_place(ordered, place), ordered, place)
+        or _default_history_metrics(_workload_in_sessions(ordered, place), ordered, place)
         if (values := _history_values(ordered, place, metric))
     ]
     alpha = min(ALPHA, FALSE_ALARMS / max(len(wanted), 1))
@@ -281,7 +281,7 @@ def find_history_changes(
     )
 
 
-def _workload_of_place(
+def _workload_in_sessions(
     sessions: Sequence[ComparisonSide], workload_and_axis: WorkloadAndAxis
 ) -> Workload:
     workloads: Mapping[str, Workload] = {

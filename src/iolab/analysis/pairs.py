@@ -350,10 +350,10 @@ class ConfigurationGains(Record, dict=True):
 
     def cell(self, workload: str, axis: Axis, metric: str) -> ComparedMetric | None:
         """The cell of that place and metric."""
-        return self._cells_by_place.get((workload, axis, metric))
+        return self._cells_by_workload_axis_and_metric.get((workload, axis, metric))
 
     @cached_property
-    def _cells_by_place(self) -> Mapping[tuple[str, Axis, str], ComparedMetric]:
+    def _cells_by_workload_axis_and_metric(self) -> Mapping[tuple[str, Axis, str], ComparedMetric]:
         return {(cell.workload, cell.axis, cell.metric): cell for cell in self.cells}
 
     def cells_of_metric(

@@ -57,7 +57,7 @@ def largest_speedup_findings(
     all of them at once is above 0: the largest of all would often be the noisiest. The interval
     that is told is the cell's own, which every comparison of the two shows.
     """
-    runs = _runs_by_point(points)
+    runs = _run_keys_by_point(points)
     for gains in compared:
         for metric in gains.metrics:
             largest = gains.largest_supported_gain(metric)
@@ -77,7 +77,7 @@ def largest_speedup_findings(
                 factor=cell.improvement_factor,
                 comparison_count=largest.cell_count,
                 level=cell.level,
-                run_keys=_runs_of_both_sides(gains, cell, runs),
+                run_keys=_run_keys_of_both_sides(gains, cell, runs),
             )
 
 
@@ -85,7 +85,7 @@ def win_loss_findings(
     compared: Sequence[ConfigurationGains], points: Sequence[PointSummary]
 ) -> Iterator[WinLossFinding]:
     """For each candidate and metric how many cells are better, worse, the same, or neither."""
-    runs = _runs_by_point(points)
+    runs = _run_keys_by_point(points)
     for gains in compared:
         covered = {(cell.workload, cell.metric) for cell in gains.cells}
         silent = {skipped.workload for skipped in gains.skipped} - {name for name, _ in covered}
@@ -109,7 +109,7 @@ def win_loss_findings(
                     if skipped.workload in about and _is_reason_for_metric(skipped.reason, metric)
                 ),
                 run_keys=tuple(
-                    key for cell in cells for key in _runs_of_both_sides(gains, cell, runs)
+                    key for cell in cells for key in _run_keys_of_both_sides(gains, cell, runs)
                 ),
                 apart_counts=tuple(sorted(unsupported.items())),
                 chance_count=sum(cell.comparison.may_be_chance for cell in cells),
@@ -131,7 +131,7 @@ def crossover_findings(
     study: Study, compared: Sequence[ConfigurationGains], points: Sequence[PointSummary]
 ) -> Iterator[CrossoverFinding]:
     """Where one configuration leads at small loads and the other at large ones, both supported."""
-    runs = _runs_by_point(points)
+    runs = _run_keys_by_point(points)
     for gains in compared:
         for workload in study.workloads:
             names = [axis.name for axis in workload.sweep if axis.name in workload.job.load_axes]
@@ -149,18 +149,18 @@ def crossover_findings(
 def _crossovers_of_curves(
     gains: ConfigurationGains,
     cells: Sequence[ComparedMetric],
-    name: str,
-    fixed: Axis,
-    runs: dict[tuple[str, str, Axis], tuple[RunKey, ...]],
+    axis_name: str,
+    other_axes: Axis,
+    run_keys_by_point: dict[tuple[str, str, Axis], tuple[RunKey, ...]],
 ) -> Iterator[CrossoverFinding]:
     """One crossing of two curves: all supported cells of the one lie below those of the other."""
     leads = [cell for cell in cells if cell.comparison.verdict is ComparisonVerdict.BETTER]
     trails = [cell for cell in cells if cell.comparison.verdict is ComparisonVerdict.WORSE]
     if not leads or not trails:
         return
-    first = _load_on_axis(leads[0], name) < _load_on_axis(trails[0], name)
+    first = _load_on_axis(leads[0], axis_name) < _load_on_axis(trails[0], axis_name)
     low, high = (leads, trails) if first else (trails, leads)
-    last, start = _load_on_axis(low[-1], name), _load_on_axis(high[0], name)
+    last, start = _load_on_axis(low[-1], axis_name), _load_on_axis(high[0], axis_name)
     if last >= start:
         return
     pair = (gains.candidate, gains.baseline)
@@ -170,22 +170,22 @@ def _crossovers_of_curves(
         high_load_leader=above,
         workload=low[-1].workload,
         metric=low[-1].metric,
-        axis=name,
-        fixed_axis=fixed,
+        axis=axis_name,
+        fixed_axis=other_axes,
         last_low_load=last,
         first_high_load=start,
         low_load_lead_share=cell_lead_share(low[-1]),
         high_load_lead_share=cell_lead_share(high[0]),
         leads_at_all_lower_loads=all(
-            cell in low for cell in cells if _load_on_axis(cell, name) <= last
+            cell in low for cell in cells if _load_on_axis(cell, axis_name) <= last
         ),
         leads_at_all_higher_loads=all(
-            cell in high for cell in cells if _load_on_axis(cell, name) >= start
+            cell in high for cell in cells if _load_on_axis(cell, axis_name) >= start
         ),
         level=worst_level((low[-1].level, high[0].level)),
         run_keys=(
-            *_runs_of_both_sides(gains, low[-1], runs),
-            *_runs_of_both_sides(gains, high[0], runs),
+            *_run_keys_of_both_sides(gains, low[-1], run_keys_by_point),
+            *_run_keys_of_both_sides(gains, high[0], run_keys_by_point),
         ),
     )
 
@@ -203,11 +203,11 @@ def _is_reason_for_metric(reason: str, metric: str) -> bool:
     return not colon or name == metric
 
 
-def _load_on_axis(cell: ComparedMetric, name: str) -> int:
-    return int(dict(cell.axis)[name])
+def _load_on_axis(cell: ComparedMetric, axis_name: str) -> int:
+    return int(dict(cell.axis)[axis_name])
 
 
-def _runs_by_point(
+def _run_keys_by_point(
     points: Sequence[PointSummary],
 ) -> dict[tuple[str, str, Axis], tuple[RunKey, ...]]:
     return {
@@ -216,14 +216,17 @@ def _runs_by_point(
     }
 
 
-def _runs_of_both_sides(
+def _run_keys_of_both_sides(
     gains: ConfigurationGains,
     cell: ComparedMetric,
-    runs: dict[tuple[str, str, Axis], tuple[RunKey, ...]],
+    run_keys_by_point: dict[tuple[str, str, Axis], tuple[RunKey, ...]],
 ) -> tuple[RunKey, ...]:
     """The runs of both sides of a cell."""
     place = (cell.workload, cell.axis)
-    return (*runs.get((gains.baseline, *place), ()), *runs.get((gains.candidate, *place), ()))
+    return (
+        *run_keys_by_point.get((gains.baseline, *place), ()),
+        *run_keys_by_point.get((gains.candidate, *place), ()),
+    )
 
 
 def runner_up_and_leader_ids(best: Sequence[BestPointFinding]) -> tuple[str, str] | None:
@@ -275,8 +278,8 @@ def all_findings(
     others = [gains for gains in compared if (gains.baseline, gains.candidate) not in pairs]
     return (
         *(need for need in needs if need.is_certain),
-        *_gain_findings(first, points),
-        *_gain_findings(others, points),
+        *_gain_and_win_loss_findings(first, points),
+        *_gain_and_win_loss_findings(others, points),
         *crossover_findings(study, compared, points),
         *(need for need in needs if not need.is_certain),
         *best,
@@ -286,7 +289,7 @@ def all_findings(
     )
 
 
-def _gain_findings(
+def _gain_and_win_loss_findings(
     compared: Sequence[ConfigurationGains], points: Sequence[PointSummary]
 ) -> Iterator[Finding]:
     """The largest gains, the very largest first, then in how many points each is ahead."""

@@ -105,7 +105,7 @@ def _bytes_written_beyond_baseline(
     return devices[1] - factor * claimed[1] - idle
 
 
-def target_member_devices(view: RunView) -> set[tuple[str, str]]:
+def target_kernel_and_device_pairs(view: RunView) -> set[tuple[str, str]]:
     """The devices that the target stands on, each of a kernel once: boot and name."""
     kernels = boot_ids_by_host(view.facts)
     return {

@@ -75,15 +75,15 @@ def results_with_segment_checks(
 
 
 def _changed_host_check(
-    segments: Sequence[int], facts: Sequence[Mapping[str, HostFacts]]
+    segment_numbers: Sequence[int], facts: Sequence[Mapping[str, HostFacts]]
 ) -> CheckResult:
-    present = [facts[segment - 1] for segment in segments if segment <= len(facts)]
+    present = [facts[segment - 1] for segment in segment_numbers if segment <= len(facts)]
     changed = [
         fault.message
         for before, after in pairwise(present)
         for fault in host_change_faults(before, after)
     ]
-    text = ", ".join(str(segment) for segment in segments)
+    text = ", ".join(str(segment) for segment in segment_numbers)
     evidence: dict[str, int | str] = {"segments": text, "changes": len(changed)}
     if not changed:
         message = f"Measured over several starts ({text}) of the session, on unchanged hosts."

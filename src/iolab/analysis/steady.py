@@ -69,7 +69,7 @@ def fleet_rate_series(record: RunRecord, weights: Weights = NO_WEIGHTS) -> Fleet
     """The series of a record; None where its hosts shared no whole second."""
     each_host = row_indexes_by_host(record.intervals.host, len(record.hosts))
     hosts = [
-        _cumulative_ios_by_host(record, index, rows, weights)
+        _cumulative_ios_of_host(record, index, rows, weights)
         for index, rows in enumerate(each_host)
     ]
     if not hosts or not all(hosts):
@@ -86,13 +86,13 @@ def fleet_rate_series(record: RunRecord, weights: Weights = NO_WEIGHTS) -> Fleet
     return FleetRateSeries(start_ns, np.asarray(np.diff(done), dtype=np.float64))
 
 
-def _host_end_ns(host: HostRun, lines: list[_Points]) -> int:
+def _host_end_ns(host: HostRun, cumulative_ios_lines: list[_Points]) -> int:
     """A host's last second may end by the slack of edges after its last submission."""
-    last_ns = max(int(times[-1]) for times, _ in lines)
+    last_ns = max(int(times[-1]) for times, _ in cumulative_ios_lines)
     return min(last_ns, last_submission_ns(host, last_ns) + EDGE_SLACK_NS)
 
 
-def _cumulative_ios_by_host(
+def _cumulative_ios_of_host(
     record: RunRecord, host_index: int, rows: Ints, weights: Weights
 ) -> list[_Points]:
     """What a host did over time, by its rows; empty for nothing.

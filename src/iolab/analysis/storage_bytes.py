@@ -87,7 +87,7 @@ def _bytes_of_storage_node(
 ) -> StorageNodeBytes:
     devices = leaf_device_deltas(node, facts)
     counted = bool(devices)
-    received, sent = _received_and_sent_bytes(record, host_index)
+    received, sent = _port_received_and_sent_bytes(record, host_index)
     return StorageNodeBytes(
         host=node.host,
         devices=devices,
@@ -98,7 +98,9 @@ def _bytes_of_storage_node(
     )
 
 
-def _received_and_sent_bytes(record: RunRecord, host_index: int) -> tuple[int | None, int | None]:
+def _port_received_and_sent_bytes(
+    record: RunRecord, host_index: int
+) -> tuple[int | None, int | None]:
     """Received and sent bytes between the first and the last sample of the host's ports."""
     table = record.counters
     own_rows = np.flatnonzero(np.asarray(table.host == host_index))

@@ -391,7 +391,7 @@ def _redirect_to_null(stream: TextIO) -> None:
 def require_valid_output_path(path: Path) -> None:
     """UsageError for an option, `-`, a session's own file, or a place in a scratch folder."""
     from iolab.core.host import SCRATCH_PREFIX
-    from iolab.store.layout import session_of_file
+    from iolab.store.layout import session_directory_of_file
 
     if str(path).startswith("-"):  # standard output elsewhere, or the option that follows
         raise UsageError(
@@ -399,7 +399,7 @@ def require_valid_output_path(path: Path) -> None:
             "Give one after the option for it.",
         )
     real = Path(os.path.realpath(path))
-    session = session_of_file(real)
+    session = session_directory_of_file(real)
     if session is not None:
         raise UsageError(
             f"{quote_value(str(path))} is a file of the session '{session.name}'.",

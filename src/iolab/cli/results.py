@@ -325,14 +325,17 @@ def _recomputed_or_stored_resources(
 ) -> RunResources | None:
     """What this version makes of the run's record; what was stored where that is damaged."""
     # And numpy, which results of this version do not need.
-    from iolab.analysis.bottleneck.resource_use import run_resources, view_with_all_resources
+    from iolab.analysis.bottleneck.resource_use import (
+        run_resources,
+        view_with_all_resource_telemetry,
+    )
     from iolab.registry import analysis_kinds
 
     try:
         record = reader.record(*result.key)
     except StoreError:
         return result.resources
-    return run_resources(view_with_all_resources(record, reader.facts, analysis_kinds()))
+    return run_resources(view_with_all_resource_telemetry(record, reader.facts, analysis_kinds()))
 
 
 def _best_point_median_run_keys(study: Study, points: Sequence[PointSummary]) -> set[RunKey]:

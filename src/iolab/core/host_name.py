@@ -19,20 +19,24 @@ HostName: TypeAlias = Annotated[str, _MARK]
 T = TypeVar("T")
 
 
-def with_renamed_hosts(record: T, names: Mapping[str, str]) -> T:
+def with_renamed_hosts(record: T, new_names_by_host: Mapping[str, str]) -> T:
     """The record where hosts have those new names; a host that is not there keeps its own."""
-    renamed: T = _with_renamed_hosts(record, type(record), names) if names else record
+    renamed: T = (
+        _with_renamed_hosts(record, type(record), new_names_by_host)
+        if new_names_by_host
+        else record
+    )
     return renamed
 
 
-def _with_renamed_hosts(value: Any, hint: Any, names: Mapping[str, str]) -> Any:  # noqa: ANN401
+def _with_renamed_hosts(value: Any, hint: Any, new_names_by_host: Mapping[str, str]) -> Any:  # noqa: ANN401
     match value:
         case str():
-            return _renamed_text(value, names) if _MARK in get_args(hint) else value
+            return _renamed_text(value, new_names_by_host) if _MARK in get_args(hint) else value
         case Struct():
             hints = _types_of_fields_with_host_names(type(value))
             fields = {
-                name: _with_renamed_hosts(getattr(value, name), hints[name], names)
+                name: _with_renamed_hosts(getattr(value, name), hints[name], new_names_by_host)
                 for name in hints
             }
             return replace(value, **fields) if fields else value
@@ -40,22 +44,23 @@ def _with_renamed_hosts(value: Any, hint: Any, names: Mapping[str, str]) -> Any:
             kinds = get_args(hint)
             kinds = kinds[:1] * len(value) if kinds[-1] is ... else kinds
             pairs = zip(value, kinds, strict=True)
-            return tuple(_with_renamed_hosts(item, kind, names) for item, kind in pairs)
+            return tuple(_with_renamed_hosts(item, kind, new_names_by_host) for item, kind in pairs)
         case Mapping():
             return {
-                key: _with_renamed_hosts(item, type(item), names) for key, item in value.items()
+                key: _with_renamed_hosts(item, type(item), new_names_by_host)
+                for key, item in value.items()
             }
         case _:
             return value
 
 
-def _renamed_text(text: str, names: Mapping[str, str]) -> str:
-    if text in names:
-        return names[text]
+def _renamed_text(text: str, new_names_by_host: Mapping[str, str]) -> str:
+    if text in new_names_by_host:
+        return new_names_by_host[text]
     first, last = text.rpartition(" and ")[::2]
     hosts = [*first.split(", "), last]
     is_list = bool(first) and list_text(hosts) == text
-    return list_text(names.get(host, host) for host in hosts) if is_list else text
+    return list_text(new_names_by_host.get(host, host) for host in hosts) if is_list else text
 
 
 @cache

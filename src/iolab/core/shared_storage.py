@@ -46,14 +46,14 @@ def _claim_name(host: HostFacts) -> str:
 
 
 def _has_same_storage(first: HostFacts, other: HostFacts) -> bool:
-    return bool(_common_devices(first, other)) or (
+    return bool(_common_target_devices(first, other)) or (
         first.pod is not None
         and other.pod is not None
         and first.pod.shared_volume_key == other.pod.shared_volume_key != ()
     )
 
 
-def _common_devices(first: HostFacts, other: HostFacts) -> tuple[str, ...]:
+def _common_target_devices(first: HostFacts, other: HostFacts) -> tuple[str, ...]:
     """Devices below both targets, where both count by one kernel."""
     boot = first.kernel.boot_id
     if not boot or boot != other.kernel.boot_id or first.target is None or other.target is None:
@@ -63,7 +63,7 @@ def _common_devices(first: HostFacts, other: HostFacts) -> tuple[str, ...]:
 
 def _storage_text(facts: Mapping[str, HostFacts], names: list[str]) -> str:
     first, second = facts[names[0]], facts[names[1]]
-    common = _common_devices(first, second)
+    common = _common_target_devices(first, second)
     pod = first.pod
     nodes = {host.pod.node if (host := facts[name]).pod else "" for name in names}
     # Nodes of one kernel are one machine, whatever each is called.

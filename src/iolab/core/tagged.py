@@ -40,11 +40,11 @@ class TaggedRecord(_Base):
     field_by_study_key: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     @classmethod
-    def require_type(cls, part: object) -> Self:
+    def require_type(cls, value: object) -> Self:
         """The part, which is one of these; TypeError for any other."""
-        if not isinstance(part, cls):
-            raise TypeError(f"{type(part).__name__} is no {cls.__name__}")
-        return part
+        if not isinstance(value, cls):
+            raise TypeError(f"{type(value).__name__} is no {cls.__name__}")
+        return value
 
     @classmethod
     def fields_from_keys(cls, written: Iterable[tuple[str, Any]]) -> dict[str, Any]:
@@ -61,9 +61,9 @@ class TaggedRecord(_Base):
         }
 
 
-def type_tag_of(part: TaggedRecord | type[TaggedRecord]) -> str:
+def type_tag_of(record: TaggedRecord | type[TaggedRecord]) -> str:
     """The name of the kind of a part, as stored documents have it."""
-    return str(part.__struct_config__.tag)
+    return str(record.__struct_config__.tag)
 
 
 def declare_tagged_classes(references: Mapping[str, str]) -> None:

@@ -43,11 +43,11 @@ class ProvisionedLimit(Record):
     iops: float | None
     bytes_per_s: float | None
 
-    def iops_at(self, io_bytes: float) -> float | None:
+    def iops_at(self, mean_io_bytes: float) -> float | None:
         """The operations a second that both limits leave at a mean size."""
         by_bytes = None
-        if self.bytes_per_s is not None and io_bytes > 0:
-            by_bytes = self.bytes_per_s / io_bytes
+        if self.bytes_per_s is not None and mean_io_bytes > 0:
+            by_bytes = self.bytes_per_s / mean_io_bytes
         return min((iops for iops in (self.iops, by_bytes) if iops is not None), default=None)
 
 
@@ -88,13 +88,13 @@ def provisioned_limit(facts: HostFacts, study_volume_type: str | None) -> Provis
     ]
     if len(sizes) != 1:
         return None
-    kind = study_volume_type or _volume_type_by_cloud(facts, sizes[0])
+    kind = study_volume_type or _volume_type_from_cloud_facts(facts, sizes[0])
     if kind not in LIMITS:
         return None
     return ProvisionedLimit(kind, *LIMITS[kind](sizes[0]))
 
 
-def _volume_type_by_cloud(facts: HostFacts, gib: float) -> str:
+def _volume_type_from_cloud_facts(facts: HostFacts, gib: float) -> str:
     """The type of the only volume of that size that the cloud tells of; else empty."""
     cloud = facts.cloud
     if cloud is None:

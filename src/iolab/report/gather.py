@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from msgspec.structs import replace
 
 from iolab.analysis.bottleneck.decision import RESOURCES_ANALYSIS_VERSION
-from iolab.analysis.bottleneck.resource_use import run_resources, view_with_all_resources
+from iolab.analysis.bottleneck.resource_use import run_resources, view_with_all_resource_telemetry
 from iolab.analysis.points import summarise_points
 from iolab.analysis.slow_ios import SlowIoContext, has_slow_ios, slow_ios_of_run
 from iolab.analysis.steady import rule_measured_window
@@ -178,7 +178,7 @@ def build_brief(
             is_current = manifests[key].analysis.version >= RESOURCES_ANALYSIS_VERSION
             stored = by_key[key].resources if is_current else None
             watched[key] = stored or run_resources(
-                view_with_all_resources(record, source.facts, kinds.analyses)
+                view_with_all_resource_telemetry(record, source.facts, kinds.analyses)
             )
         if len(record.intervals):
             result = by_key[key]

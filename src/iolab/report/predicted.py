@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from iolab.analysis.bottleneck.resource_use import run_resources, view_with_all_resources
+from iolab.analysis.bottleneck.resource_use import run_resources, view_with_all_resource_telemetry
 from iolab.analysis.prediction import CurvePrediction, ResourceReader, predict_curves
 from iolab.core.metric import Metric, VerdictLevel, worst_level
 from iolab.core.resources import ResourceUse, RunResources
@@ -92,7 +92,7 @@ def first_run_resources_reader(
             record = read_run_record(source, key, source.manifest(*key), with_counters=True)
         except StoreError:
             return None
-        return run_resources(view_with_all_resources(record, source.facts, analyses))
+        return run_resources(view_with_all_resource_telemetry(record, source.facts, analyses))
 
     return lambda point: read_first_run_resources(
         (point.results[0].digest, point.results[0].repeat)

@@ -206,14 +206,14 @@ async def _discover_targets(
             device = devices[target.key] = await inspect_device(host, target, settings)
             facts[target.key] = facts_with_device_as_target(answered, device)
             if rights:
-                probes[target.key] = await _probe_target(host, MOUNT_PARENT, rights=True)
+                probes[target.key] = await _probe_target(host, MOUNT_PARENT, check_permissions=True)
             continue
         if target.holds_no_load_data:
             answered = _without_target_devices(answered)
         host_facts = facts[target.key] = _with_devices_named_by_spec(spec, answered, is_client=True)
         # A directory that is missing or closed is the guard's to name; trying it adds nothing.
         if host_facts.target is not None and host_facts.target.writable:
-            probes[target.key] = await _probe_target(host, target.path, rights=rights)
+            probes[target.key] = await _probe_target(host, target.path, check_permissions=rights)
     return DiscoveredHosts({host.name: hello}, facts, probes, devices)
 
 
@@ -225,9 +225,11 @@ def _without_target_devices(facts: HostFacts) -> HostFacts:
     return replace(facts, target=unused)
 
 
-async def _probe_target(host: Host, path: str, *, rights: bool) -> TargetProbe:
-    """What trying a folder tells, and with `rights` what else the agent may do there."""
-    answer = await host.request("probe", deadline_s=PROBE_LIMIT_S, path=path, rights=rights)
+async def _probe_target(host: Host, path: str, *, check_permissions: bool) -> TargetProbe:
+    """What trying a folder tells, and with `check_permissions` what else the agent may do there."""
+    answer = await host.request(
+        "probe", deadline_s=PROBE_LIMIT_S, path=path, rights=check_permissions
+    )
     return read_answer(host.name, TargetProbe, answer)
 
 

@@ -189,11 +189,11 @@ def summed_processor_use(uses: Sequence[ProcessorUse]) -> ProcessorUse | None:
         wait_ns=sum(use.wait_ns for use in uses),
         cores=tuple(sorted({core for use in uses for core in use.cores})),
         groups=tuple(groups.values()),
-        load_halts=_longest_load_halts(use.load_halts for use in uses),
+        load_halts=_load_halts_of_all_phases(use.load_halts for use in uses),
     )
 
 
-def _longest_load_halts(
+def _load_halts_of_all_phases(
     phases: Iterable[tuple[LoadHalt, ...] | None],
 ) -> tuple[LoadHalt, ...] | None:
     """The halts of all phases, the longest where they are too many; None where unknown."""

@@ -154,7 +154,7 @@ class PhaseRunner:
         for event in self._plan.events_of_phase(READBACK_PHASE):
             host = self._plan.action(event.action).host
             was_unmounted = await self._do_action(event, self._session.clock.real_ns())
-            if self._scratch_folder(host) is not None:
+            if self._work_folder_of_host(host) is not None:
                 is_unmounted[host] = is_unmounted.get(host, False) or was_unmounted
         return is_unmounted
 
@@ -180,7 +180,7 @@ class PhaseRunner:
         Also when it is called again after it was cancelled: what is not confirmed is tried again.
         """
         if self._current_phase is not None:
-            self._close_phase(PhaseEndReason.LOAD)
+            self._close_phase_and_tell_end_ns(PhaseEndReason.LOAD)
         self._request_load_ends(self._neighbour_events)
         if begun := self._tasks_of_events(are_begun=True):
             await asyncio.wait(begun)  # What is done after an undo would undo that.
@@ -225,11 +225,11 @@ class PhaseRunner:
                     [event for event in self._neighbour_events if event.undo_phase == phase.id],
                 )
                 events = self._plan.events_of_phase(phase.id)
-                self._schedule(events, next_ns)
+                self._schedule_events(events, next_ns)
                 self._schedule_loads_of_next_phase(index, next_ns)
                 tasks = [self._event_tasks[event.id] for event in events]
                 ended_by = await self._wait_for_phase_end(phase, next_ns, tasks)
-                next_ns = self._close_phase(ended_by)
+                next_ns = self._close_phase_and_tell_end_ns(ended_by)
             await asyncio.wait([baseline, *self._event_tasks.values()])
             for task in self._event_tasks.values():
                 if not task.cancelled():
@@ -258,7 +258,7 @@ class PhaseRunner:
         await self._sleep_until(end_real_ns)
         self.baseline_over.set()
 
-    def _schedule(self, events: Sequence[EventPlan], phase_start_ns: int) -> None:
+    def _schedule_events(self, events: Sequence[EventPlan], phase_start_ns: int) -> None:
         """Those of a phase that are not scheduled yet."""
         for event in events:
             if event.id not in self._event_tasks:
@@ -274,7 +274,7 @@ class PhaseRunner:
         if phase.until is None and later:
             end_ns = start_ns + round(phase.max_duration_s * NS_PER_S)
             events = self._plan.events_of_phase(later[0].id)
-            self._schedule([event for event in events if event.neighbour], end_ns)
+            self._schedule_events([event for event in events if event.neighbour], end_ns)
 
     async def _cancel_events_not_begun(self, undo_phase: str) -> None:
         """Those that are to be undone when that phase begins: nobody would undo them later."""
@@ -317,7 +317,7 @@ class PhaseRunner:
         last = states[-CONFIRMATIONS:]
         return len(last) == CONFIRMATIONS and all(state is expected.state for state in last)
 
-    def _close_phase(self, ended_by: PhaseEndReason) -> int:
+    def _close_phase_and_tell_end_ns(self, ended_by: PhaseEndReason) -> int:
         if self._current_phase is None:
             raise ValueError("no phase is open")
         (phase, start_ns), self._current_phase = self._current_phase, None
@@ -529,10 +529,10 @@ class PhaseRunner:
             what=list(resolved.steps),
             undo=None if pending_undo is None else pending_undo.name,
             undo_timer=timer,
-            released_dir=self._scratch_folder(host.name) if is_readback else None,
+            released_dir=self._work_folder_of_host(host.name) if is_readback else None,
         )
 
-    def _scratch_folder(self, host: str) -> str | None:
+    def _work_folder_of_host(self, host: str) -> str | None:
         """Where that host's files are; None of one without, and of a device."""
         dirs = (s.workdir.dir for s in self._host_runs if s.name == host and not s.workdir.device)
         return next(dirs, None)

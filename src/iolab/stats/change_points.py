@@ -63,10 +63,10 @@ def level_noise_sd(values: Floats, noisier_part: Floats | None = None) -> float:
     if values.size < 2:
         return 0.0
     steps = _centred_steps(values)
-    sigma = _median_deviation(steps)
+    sigma = _mad_standard_deviation(steps)
     rho = _autocorrelation(steps, sigma)
     if noisier_part is not None and noisier_part.size > 1:
-        sigma = max(sigma, _median_deviation(_centred_steps(noisier_part)))
+        sigma = max(sigma, _mad_standard_deviation(_centred_steps(noisier_part)))
     # Steps have the variance 2 (1 - rho), means of n values (1 + rho) / (1 - rho) / n.
     return float(sigma * np.sqrt((1.0 + rho) / 2.0) / (1.0 - rho))
 
@@ -76,7 +76,7 @@ def _centred_steps(values: Floats) -> Floats:
     return np.asarray(steps - np.median(steps))
 
 
-def _median_deviation(steps: Floats) -> float:
+def _mad_standard_deviation(steps: Floats) -> float:
     return float(MAD_TO_SD * np.median(np.abs(steps)))
 
 

@@ -386,7 +386,7 @@ class AdaptiveCurve:
         if left and surrogate is not None:
             means, sds = surrogate.predict(self._scaled_inputs(left))
             points += [
-                _curve_point_from_log_rate(load, float(mean), float(sd), measured=False)
+                _curve_point_from_log_rate_per_load(load, float(mean), float(sd), measured=False)
                 for load, mean, sd in zip(left, means, sds, strict=True)
             ]
         return tuple(sorted(points, key=lambda point: point.load))
@@ -401,7 +401,7 @@ class AdaptiveCurve:
         return rates
 
     def _measured_point(self, load: int) -> CurvePoint:
-        return _curve_point_from_log_rate(load, *self._rates[load], measured=True)
+        return _curve_point_from_log_rate_per_load(load, *self._rates[load], measured=True)
 
     def _fitted_process(self) -> GaussianProcess | None:
         """The surrogate of what is recorded; None for too few points."""
@@ -459,9 +459,9 @@ class AdaptiveCurve:
         return farthest[int(self._rng.integers(len(farthest)))]
 
 
-def _curve_point_from_log_rate(
-    load: int, log_rate: float, sd: float, *, measured: bool
+def _curve_point_from_log_rate_per_load(
+    load: int, log_rate_per_load: float, log_sd: float, *, measured: bool
 ) -> CurvePoint:
-    rate = load * math.exp(log_rate)
-    reach = math.exp(Z95 * sd + BIAS_ALLOWANCE)
+    rate = load * math.exp(log_rate_per_load)
+    reach = math.exp(Z95 * log_sd + BIAS_ALLOWANCE)
     return CurvePoint(load, rate, rate / reach, rate * reach, measured)

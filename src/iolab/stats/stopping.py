@@ -210,7 +210,7 @@ def judge_series(series: Floats, settings: StoppingRuleSettings = RAW_BLOCK) -> 
     if by_stalls is not None and by_stalls.half_width_95 > variance.half_width_95:
         variance = by_stalls
     mean = float(samples.mean())
-    halves = _halves_difference(samples, cycle_s if resolved else None, mean)
+    halves = _relative_halves_difference(samples, cycle_s if resolved else None, mean)
     decision = StoppingDecision(
         StoppingStatus.OK,
         len(series),
@@ -301,7 +301,7 @@ def _mean_half_width(
     return bound if bound <= target_half_width else math.inf
 
 
-def _halves_difference(samples: Floats, cycle_s: int | None, mean: float) -> float:
+def _relative_halves_difference(samples: Floats, cycle_s: int | None, mean: float) -> float:
     """The relative difference of the halves' means; halves are whole cycles where there are any."""
     half = len(samples) // cycle_s // 2 * cycle_s if cycle_s else len(samples) // 2
     difference = float(samples[len(samples) - half :].mean() - samples[:half].mean())

@@ -44,21 +44,19 @@ _PID_BYTES: Final = 32
 
 
 @contextmanager
-def disk_errors_as_store_errors(path: Path, doing: str) -> Iterator[None]:
+def disk_errors_as_store_errors(path: Path, verb: str) -> Iterator[None]:
     """Turn an OSError inside into a StoreError that names its path and what to do."""
     try:
         yield
     except OSError as error:
-        raise store_error(error, path, doing) from error
+        raise store_error(error, path, verb) from error
 
 
-def store_error(error: OSError, path: Path, doing: str) -> StoreError:
-    """The StoreError for `error`, met while `doing` something ("write", "read") with `path`."""
+def store_error(error: OSError, path: Path, verb: str) -> StoreError:
+    """The StoreError for `error`, met while `verb` something ("write", "read") with `path`."""
     where = error.filename if isinstance(error.filename, str) else str(path)
     why = error.strerror or str(error)
-    return StoreError(
-        f"Cannot {doing} '{where}': {why}.", _ADVICE.get(error.errno or 0, _OTHERWISE)
-    )
+    return StoreError(f"Cannot {verb} '{where}': {why}.", _ADVICE.get(error.errno or 0, _OTHERWISE))
 
 
 def os_error_in_text(message: str) -> OSError | None:
@@ -122,10 +120,10 @@ def _file_mode(path: Path) -> int | None:
         return None
 
 
-def _require_overwritable(path: Path, kind: int) -> None:
-    if stat.S_ISDIR(kind):
+def _require_overwritable(path: Path, file_mode: int) -> None:
+    if stat.S_ISDIR(file_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    if stat.S_ISBLK(kind):
+    if stat.S_ISBLK(file_mode):
         raise PermissionError(errno.EPERM, "It is a block device, which holds data", str(path))
 
 

@@ -76,9 +76,9 @@ def run_directory(session_directory: Path, run_key: RunKey) -> Path:
     return point_directory(session_directory, digest) / f"run-{repeat}"
 
 
-def temporary_path(final: Path, pid: int) -> Path:
-    """Where `final` is written before it is renamed into place."""
-    return final.with_name(f".{final.name}.tmp-{pid}")
+def temporary_path(final_path: Path, pid: int) -> Path:
+    """Where `final_path` is written before it is renamed into place."""
+    return final_path.with_name(f".{final_path.name}.tmp-{pid}")
 
 
 def output_file_name(index: int) -> str:
@@ -168,7 +168,7 @@ def _is_point_file(parts: tuple[str, ...]) -> bool:
             return False
 
 
-def session_of_file(path: Path) -> Path | None:
+def session_directory_of_file(path: Path) -> Path | None:
     """The session of which that is a file, by an absolute path without links; None for others."""
     for session in path.parents:
         place = path.relative_to(session).parts

@@ -220,14 +220,14 @@ def _escape_glob(path: Path) -> str:
     return re.sub(r"([*?\[])", r"[\1]", str(path.absolute()))
 
 
-def _store_error(error: Exception, path: Path, doing: str) -> StoreError:
+def _store_error(error: Exception, path: Path, verb: str) -> StoreError:
     """The StoreError for what duckdb raised."""
     message = str(error)
     fault = error if isinstance(error, OSError) else os_error_in_text(message)
     if fault is not None:
-        return store_error(fault, path, doing)
+        return store_error(fault, path, verb)
     first_line = message.splitlines()[0] if message else type(error).__name__
     return StoreError(
-        f"Cannot {doing} '{os.fspath(path)}': {first_line}",
+        f"Cannot {verb} '{os.fspath(path)}': {first_line}",
         _DAMAGED,
     )

@@ -89,7 +89,7 @@ class SessionWriter:
                 _write_session_document(directory, session)
                 sync_to_disk(directory.absolute().parent)
         except BaseException:
-            _remove_failed_session(directory, is_new=is_new)
+            _remove_failed_session(directory, was_directory_created=is_new)
             lock.release()
             raise
         return cls(directory, lock, session, clock)
@@ -286,14 +286,14 @@ def require_no_session(directory: Path, *, resumable: bool = True) -> None:
         )
 
 
-def _remove_failed_session(directory: Path, *, is_new: bool) -> None:
+def _remove_failed_session(directory: Path, *, was_directory_created: bool) -> None:
     """Take back what a creation that failed has written, and the directory if we made it."""
     with suppress(OSError):  # the fault that brought us here is the one to tell
         for leftover in layout.unfinished_paths(directory):
             _remove_path(leftover)
         for name in _BEFORE_SESSION:
             _remove_path(directory / name)
-        if is_new:
+        if was_directory_created:
             directory.rmdir()
 
 
@@ -325,11 +325,11 @@ def _write_new_session(
 
 
 def _merge_phase_times(
-    before: Iterable[SessionPhaseTime], now: Iterable[SessionPhaseTime]
+    earlier_times: Iterable[SessionPhaseTime], new_times: Iterable[SessionPhaseTime]
 ) -> tuple[SessionPhaseTime, ...]:
     """The times of several segments, each phase once."""
     by_phase: dict[str, SessionPhaseTime] = {}
-    for spent in (*before, *now):
+    for spent in (*earlier_times, *new_times):
         had = by_phase.get(spent.phase, SessionPhaseTime(spent.phase, 0, 0.0))
         by_phase[spent.phase] = SessionPhaseTime(
             spent.phase, had.times + spent.times, had.seconds + spent.seconds

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec.structs import replace
 
-from iolab.analysis.bottleneck.resource_use import run_resources, view_with_all_resources
+from iolab.analysis.bottleneck.resource_use import run_resources, view_with_all_resource_telemetry
 from iolab.core.host import HostFacts, NicFacts
 from iolab.core.resources import RunResources
 from iolab.core.run import RunRecord
@@ -90,7 +90,7 @@ def facts(name: str = "c1", driver: str | None = "mlx5_core", **target: Any) -> 
 def watched(found: RunRecord, known: Mapping[str, HostFacts] | None = None) -> RunResources:
     """What is seen of it, by default with the facts of every client."""
     every = {host.host: facts(host.host) for host in found.hosts} if known is None else known
-    return run_resources(view_with_all_resources(found, every, analysis_kinds()))
+    return run_resources(view_with_all_resource_telemetry(found, every, analysis_kinds()))
 
 
 QUIET: Final[Growth] = {**disk(0.4), **cores(0.3), **port(160e6)}

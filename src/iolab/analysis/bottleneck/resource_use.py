@@ -67,7 +67,7 @@ _LIMITED_RATES: Final = {
 """Of what a control group counts: the device's metric, and the direction of the load's I/Os."""
 
 
-def view_with_all_resources(
+def view_with_all_resource_telemetry(
     record: RunRecord, facts: Mapping[str, HostFacts], kinds: AnalysisKinds
 ) -> RunView:
     """The run with the processors, disks and ports of all of its hosts."""
@@ -83,7 +83,7 @@ def run_resources(view: RunView) -> RunResources:
     uses = [*_client_resource_uses(view), *_monitored_node_resource_uses(view), *own]
     targets = [target for host in view.hosts if (target := view.target_of_host(host)) is not None]
     return RunResources(
-        uses=tuple(_busiest_uses(uses)),
+        uses=tuple(_busiest_use_by_resource_and_role(uses)),
         concurrency=_io_concurrency(view) if view.job.iodepth_per_client else None,
         memory_backed=any(target.memory_backed or target.in_memory for target in targets),
         is_storage_monitored=any(use.resource is Resource.DEVICE for use in uses),
@@ -91,7 +91,7 @@ def run_resources(view: RunView) -> RunResources:
     )
 
 
-def _busiest_uses(uses: Iterable[ResourceUse]) -> Iterator[ResourceUse]:
+def _busiest_use_by_resource_and_role(uses: Iterable[ResourceUse]) -> Iterator[ResourceUse]:
     """Of each resource and role the busiest; a port of unknown speed by what it moved."""
     busiest: dict[tuple[Resource, HostRole], ResourceUse] = {}
     for use in uses:

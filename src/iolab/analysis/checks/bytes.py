@@ -193,11 +193,11 @@ def _byte_counts_of_devices(
         ),
         neighbours=neighbours,
         may_have_new_member=len(device_names) > 1
-        and _may_members_have_changed(view.record.scenario),
+        and _may_target_devices_have_changed(view.record.scenario),
     )
 
 
-def _may_members_have_changed(scenario: ScenarioOutcome | None) -> bool:
+def _may_target_devices_have_changed(scenario: ScenarioOutcome | None) -> bool:
     """Whether an event was done to a host, which may be that a device takes another's place."""
     events = scenario.events if scenario is not None else ()
     return any(event.is_action and event.start_real_ns is not None for event in events)

@@ -37,7 +37,7 @@ LIMIT_USED: Final = 0.8
 NO_NEIGHBOUR: Final = "No event begins a load."
 
 
-def _neighbours(view: RunView) -> tuple[NeighbourFigures, ...]:
+def _neighbour_figures(view: RunView) -> tuple[NeighbourFigures, ...]:
     return view.scenario_figures.neighbours if view.scenario_figures else ()
 
 
@@ -52,7 +52,7 @@ def check_neighbour_absent(view: RunView) -> CheckAnswer:
             text = f"The load of event {quote_value(run.event)} failed: {run.host.error}"
             answers.append(invalid_answer(text, event=run.event, host=run.host.host))
     points = {run.event: run.point for run in view.record.neighbours}
-    for neighbour in _neighbours(view):
+    for neighbour in _neighbour_figures(view):
         answers += _neighbour_activity_answers(neighbour)
         answers += _neighbour_rate_answers(neighbour, points[neighbour.event])
     return worst_answer(answers)
@@ -96,7 +96,10 @@ def check_neighbour_unlimited(view: RunView) -> CheckAnswer:
     """Whether each limited neighbour kept its limit, and would have done more without it."""
     # One that did nothing is what `neighbour-absent` is about.
     limits = [
-        (item, limit) for item in _neighbours(view) for limit in item.limit_figures if limit.rate
+        (item, limit)
+        for item in _neighbour_figures(view)
+        for limit in item.limit_figures
+        if limit.rate
     ]
     scenario = view.record.scenario
     limited = [event for event in scenario.events if event.io_limit] if scenario else []

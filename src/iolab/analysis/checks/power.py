@@ -70,10 +70,12 @@ def _meter_reading_answers(view: RunView) -> Iterator[CheckAnswer]:
         else:
             text = f"The meter {series.title} was read {series.watts.size} times."
             yield valid_answer(text, **evidence)
-    yield from _boundary_conflict_answers(every_series)
+    yield from _input_power_below_processors_answers(every_series)
 
 
-def _boundary_conflict_answers(every_series: Iterable[MeterSeries]) -> Iterator[CheckAnswer]:
+def _input_power_below_processors_answers(
+    every_series: Iterable[MeterSeries],
+) -> Iterator[CheckAnswer]:
     """A machine's input is more than its processors take."""
     means: dict[str, dict[PowerBoundary, list[float]]] = {}
     for series in every_series:

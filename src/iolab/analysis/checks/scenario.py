@@ -17,7 +17,7 @@ from iolab.analysis.check import (
     worst_answer,
 )
 from iolab.analysis.checks.neighbour import NEIGHBOUR_CHECKS
-from iolab.analysis.rebuild import copied_bytes_in_window, target_member_devices
+from iolab.analysis.rebuild import copied_bytes_in_window, target_kernel_and_device_pairs
 from iolab.analysis.scenario import (
     EVENT_DISTANCE_MAX_S,
     SILENT_S,
@@ -400,7 +400,7 @@ def check_rebuild_small(view: RunView) -> CheckAnswer:
     total = max((target.total_bytes for target in targets), default=0)
     if copied is None or not total:
         return not_applicable_answer("The witness does not count what was copied.")
-    members = len(target_member_devices(view))
+    members = len(target_kernel_and_device_pairs(view))
     if members < MEMBERS_MIN:
         return not_applicable_answer("How many devices the target consists of is not known.")
     text = (
