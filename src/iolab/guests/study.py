@@ -102,9 +102,9 @@ class GuestStudyKind:
             space_bytes=guest_space_bytes_per_node(study),
         )
 
-    def plan_notes(self, study: Study, plan: Plan, facts: KnownFacts) -> Iterator[str]:
+    def plan_notes(self, study: Study, plan: Plan, facts_by_target: KnownFacts) -> Iterator[str]:
         """See `guest_plan_notes`."""
-        return guest_plan_notes(study, plan.points, facts)
+        return guest_plan_notes(study, plan.points, facts_by_target)
 
     def plan_document(self, study: Study, facts: KnownFacts) -> dict[str, Any] | None:
         """The guests of a study by node; None where it has none."""

@@ -190,8 +190,8 @@ class LoadStudyKind:
         self,
         study: Study,  # noqa: ARG002 - of kinds that need more than a folder and a program
         plan: Plan,  # noqa: ARG002 - as above
-        facts: Mapping[str, HostFacts],  # noqa: ARG002 - as above
-        devices: Mapping[str, DeviceFacts],  # noqa: ARG002 - as above
+        facts_by_target: Mapping[str, HostFacts],  # noqa: ARG002 - as above
+        device_facts_by_target: Mapping[str, DeviceFacts],  # noqa: ARG002 - as above
     ) -> list[Fault]:
         """Why hosts or targets cannot serve it; mappings are by `Target.key`."""
         return []
@@ -200,12 +200,12 @@ class LoadStudyKind:
         self,
         plan: Plan,  # noqa: ARG002 - of kinds whose engines are tools of hosts
         target: Target,  # noqa: ARG002 - as above
-        facts: HostFacts,  # noqa: ARG002 - as above
+        host_facts: HostFacts,  # noqa: ARG002 - as above
     ) -> list[Fault]:
         """Why its engines cannot serve on a target's host, which is asked once."""
         return []
 
-    def plan_with_facts(self, study: Study, plan: Plan, facts: KnownFacts) -> Plan:  # noqa: ARG002 - of most
+    def plan_with_facts(self, study: Study, plan: Plan, facts_by_target: KnownFacts) -> Plan:  # noqa: ARG002 - of most
         """The plan, with what is known of hosts in its demand."""
         return plan
 
@@ -213,7 +213,7 @@ class LoadStudyKind:
         """What a plan tells of its runs beside their jobs, each text under a heading."""
         return ()
 
-    def plan_notes(self, study: Study, plan: Plan, facts: KnownFacts) -> Iterable[str]:  # noqa: ARG002
+    def plan_notes(self, study: Study, plan: Plan, facts_by_target: KnownFacts) -> Iterable[str]:  # noqa: ARG002
         """What should be known before its runs, and is no reason against them."""
         return ()
 
@@ -238,7 +238,7 @@ class HostStudyKind(Protocol):
     def plan_lines(self, study: Study) -> Iterable[tuple[str, str]]:
         """What a plan tells of them, each text under a heading."""
 
-    def plan_notes(self, study: Study, plan: Plan, facts: KnownFacts) -> Iterable[str]:
+    def plan_notes(self, study: Study, plan: Plan, facts_by_target: KnownFacts) -> Iterable[str]:
         """What should be known before they are made, and is no reason against it."""
 
     def targets(self, study: Study) -> tuple[Target, ...]:
@@ -326,17 +326,17 @@ class StudyKinds(Record):
         )
         return (*sections, self.hosts.settings_section)
 
-    def plan_with_facts(self, study: Study, plan: Plan, facts: KnownFacts) -> Plan:
+    def plan_with_facts(self, study: Study, plan: Plan, facts_by_target: KnownFacts) -> Plan:
         """The plan, with what is known of hosts in its demand."""
         for kind in self.loads:
-            plan = kind.plan_with_facts(study, plan, facts)
+            plan = kind.plan_with_facts(study, plan, facts_by_target)
         return plan
 
-    def plan_notes(self, study: Study, plan: Plan, facts: KnownFacts) -> Iterator[str]:
+    def plan_notes(self, study: Study, plan: Plan, facts_by_target: KnownFacts) -> Iterator[str]:
         """What should be known before the plan runs, and is no reason against it."""
         for kind in self.loads:
-            yield from kind.plan_notes(study, plan, facts)
-        yield from self.hosts.plan_notes(study, plan, facts)
+            yield from kind.plan_notes(study, plan, facts_by_target)
+        yield from self.hosts.plan_notes(study, plan, facts_by_target)
 
     def verdict_limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterator[VerdictLimit]:
         """What keeps these runs from a better verdict."""

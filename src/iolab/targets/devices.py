@@ -108,29 +108,29 @@ async def read_device_serials(host_specs: Iterable[HostSpec], device_path: str) 
         return dict((await gather_hosts(hosts.values(), read_device_serial)).results_or_raise())
 
 
-def facts_with_device_as_target(facts: HostFacts, device: DeviceFacts) -> HostFacts:
+def facts_with_device_as_target(host_facts: HostFacts, device_facts: DeviceFacts) -> HostFacts:
     """The host's facts with the device as the target that they tell of."""
-    if not device.name:
-        return facts
+    if not device_facts.name:
+        return host_facts
     target = TargetFacts(
-        path=device.path,
+        path=device_facts.path,
         fs_type=RAW,
         mount_point="",
-        mount_source=device.real_path,
+        mount_source=device_facts.real_path,
         mount_options="",
-        total_bytes=device.size_bytes,
-        free_bytes=device.size_bytes,
+        total_bytes=device_facts.size_bytes,
+        free_bytes=device_facts.size_bytes,
         free_inodes=NO_LIMIT,
-        device=device.name,
-        devices=device.devices,
+        device=device_facts.name,
+        devices=device_facts.devices,
         in_memory=False,
         network=False,
         writable=True,
-        memory_backed=device.memory_backed,
-        layers=device.layers,
-        hidden=device.hidden,
+        memory_backed=device_facts.memory_backed,
+        layers=device_facts.layers,
+        hidden=device_facts.hidden,
     )
-    return replace(facts, target=target)
+    return replace(host_facts, target=target)
 
 
 async def take_device(
@@ -196,20 +196,20 @@ def file_system_image_path(target: Target) -> str:
 
 
 async def make_file_system(
-    host: Host, scratch: str, target: Target, settings: TargetSettings, facts: HostFacts
+    host: Host, scratch: str, target: Target, settings: TargetSettings, host_facts: HostFacts
 ) -> CreatedFileSystem:
-    """Make one in a scratch folder that is held; `facts` are the host's without it.
+    """Make one in a scratch folder that is held; `host_facts` are the host's without it.
 
     HostError when the host refuses, which says why, or is lost.
     """
     made = await _make_or_reopen_file_system(host, scratch, target, settings)
     answer = await host.request("facts", deadline_s=FACTS_LIMIT_S, path=made.dir, tools={})
     answered = read_facts(host.name, answer)
-    facts = replace(facts, target=answered.target, disks=answered.disks)
+    host_facts = replace(host_facts, target=answered.target, disks=answered.disks)
     workdir = WorkDirectory(
         host, made.dir, answered.target, target.key, outer_scratch_folder=scratch
     )
-    return CreatedFileSystem(workdir, facts, tuple(_file_system_notes(host.name, made)))
+    return CreatedFileSystem(workdir, host_facts, tuple(_file_system_notes(host.name, made)))
 
 
 def _file_system_notes(host: str, filesystem: FilesystemAnswer) -> Iterator[str]:

@@ -71,18 +71,18 @@ async def discard_device(workdir: WorkDirectory, device_path: str) -> int:
     return read_answer(workdir.name, PurgedAnswer, answer).bytes
 
 
-async def trim_file_system(workdir: WorkDirectory, folder: str) -> int:
+async def trim_file_system(workdir: WorkDirectory, mounted_folder: str) -> int:
     """Tell the devices below a folder what is free; how many bytes. HostError when it cannot."""
-    answer = await workdir.host.request("trim", deadline_s=DISCARD_LIMIT_S, path=folder)
+    answer = await workdir.host.request("trim", deadline_s=DISCARD_LIMIT_S, path=mounted_folder)
     return read_answer(workdir.name, PurgedAnswer, answer).bytes
 
 
 async def purge_nvme_device(
-    context: TargetContext, workdir: WorkDirectory, purge: PurgeMethod
+    context: TargetContext, workdir: WorkDirectory, purge_method: PurgeMethod
 ) -> None:
     """Format or sanitize a held NVMe device. HostError when nvme-cli fails or it takes too long."""
     device = f"{workdir.dir}/{workdir.device}"
-    if purge is PurgeMethod.NVME_FORMAT:
+    if purge_method is PurgeMethod.NVME_FORMAT:
         # The agent holds the device for itself; --force keeps nvme-cli from wanting the same.
         await _run_nvme_command(workdir, "nvme", "format", device, "--ses=1", "--force")
         return

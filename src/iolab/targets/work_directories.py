@@ -122,7 +122,7 @@ class WorkDirectories:
         self._removal_s = most / SLOWEST_REMOVALS_PER_S
 
     async def prepare_workdirs(
-        self, run: PlannedRun, facts: Mapping[str, HostFacts]
+        self, run: PlannedRun, facts_by_target: Mapping[str, HostFacts]
     ) -> tuple[WorkDirectory, ...]:
         """The run's directories, with all files that the pending runs of its configuration need.
 
@@ -131,7 +131,7 @@ class WorkDirectories:
         configuration = run.point.configuration
         targets = [t for t in self._targets_in_use() if configuration in t.configurations]
         if configuration not in self._ready:
-            await self._open_folders(targets, facts)
+            await self._open_folders(targets, facts_by_target)
             for data_set in self._context.plan.data_sets:
                 if data_set.configuration == configuration and data_set.id in self._needed:
                     await self._lay_out_missing(data_set, targets)
@@ -154,9 +154,13 @@ class WorkDirectories:
         targets = [t for t in self._targets_in_use() if configuration in t.configurations]
         return tuple(self._open[target.key] for target in targets if target.host in hosts)
 
-    def facts_of_workdir(self, workdir: WorkDirectory, facts: Mapping[str, HostFacts]) -> HostFacts:
-        """What is known of a directory's host: `facts`, unless the session made its file system."""
-        return self._created_file_systems.get(workdir.target_key, facts[workdir.target_key])
+    def facts_of_workdir(
+        self, workdir: WorkDirectory, facts_by_target: Mapping[str, HostFacts]
+    ) -> HostFacts:
+        """What is known of a directory's host, also where the session made its file system."""
+        return self._created_file_systems.get(
+            workdir.target_key, facts_by_target[workdir.target_key]
+        )
 
     def _rotates_files(self, run: PlannedRun) -> bool:
         """Whether clients of this run read each other's files."""
@@ -277,13 +281,15 @@ class WorkDirectories:
         self._open.clear()
         return tuple(faults)
 
-    async def _open_folders(self, targets: list[Target], facts: Mapping[str, HostFacts]) -> None:
+    async def _open_folders(
+        self, targets: list[Target], facts_by_target: Mapping[str, HostFacts]
+    ) -> None:
         settings = self._context.study.target
         made: dict[str, HostFacts] = {}
 
         async def open_target_folder(target: Target) -> None:
             host = self._context.hosts[target.host]
-            host_facts = facts[target.key]
+            host_facts = facts_by_target[target.key]
             if settings.make_xfs:
                 own = await self._create_file_system(host, target, host_facts)
                 for text in own.notices:

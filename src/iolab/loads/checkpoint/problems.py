@@ -137,11 +137,13 @@ def _restore_element_faults(
         yield ElementFault(("rank_shift",), has, f"Give 0 to {rank_count - 1}.")
 
 
-def request_memory_faults(study: Study, plan: Plan, facts: Mapping[str, HostFacts]) -> list[Fault]:
+def request_memory_faults(
+    study: Study, plan: Plan, facts_by_target: Mapping[str, HostFacts]
+) -> list[Fault]:
     """Hosts whose memory is too small for the requests that their ranks have under way."""
     faults = []
     for target in targets_of_study(study):
-        known = facts.get(target.key)
+        known = facts_by_target.get(target.key)
         if known is None:
             continue
         memory = known.memory.usable_bytes
@@ -169,13 +171,13 @@ def request_memory_faults(study: Study, plan: Plan, facts: Mapping[str, HostFact
 
 
 def target_space_and_sharing_faults(
-    study: Study, plan: Plan, facts: Mapping[str, HostFacts]
+    study: Study, plan: Plan, facts_by_target: Mapping[str, HostFacts]
 ) -> list[Fault]:
     """File systems that are too small for a checkpoint, and hosts that cannot restore theirs.
 
     Only what is sure is told; a session looks for itself, where it is not.
     """
-    places = host_targets_with_facts(study, facts)
+    places = host_targets_with_facts(study, facts_by_target)
     faults: list[Fault] = []
     for configuration in study.configurations:
         own = [place for place in places if configuration.id in place.target.configurations]

@@ -113,16 +113,16 @@ class CheckpointStudyKind(LoadStudyKind):
         self,
         study: Study,
         plan: Plan,
-        facts: Mapping[str, HostFacts],
-        devices: Mapping[str, DeviceFacts],  # noqa: ARG002 - devices have no files
+        facts_by_target: Mapping[str, HostFacts],
+        device_facts_by_target: Mapping[str, DeviceFacts],  # noqa: ARG002 - devices have no files
     ) -> list[Fault]:
         """Too little memory or space, and targets that are not shared."""
         return [
-            *request_memory_faults(study, plan, facts),
-            *target_space_and_sharing_faults(study, plan, facts),
+            *request_memory_faults(study, plan, facts_by_target),
+            *target_space_and_sharing_faults(study, plan, facts_by_target),
         ]
 
-    def plan_notes(self, study: Study, plan: Plan, facts: KnownFacts) -> Iterable[str]:  # noqa: ARG002
+    def plan_notes(self, study: Study, plan: Plan, facts_by_target: KnownFacts) -> Iterable[str]:  # noqa: ARG002
         """What each host holds."""
         for point in plan.points:
             job = point.job

@@ -136,7 +136,7 @@ class FileIoStudyKind(LoadStudyKind):
             seconds_range=seconds_range,
         )
 
-    def engine_faults(self, plan: Plan, target: Target, facts: HostFacts) -> list[Fault]:
+    def engine_faults(self, plan: Plan, target: Target, host_facts: HostFacts) -> list[Fault]:
         """Those of programs that jobs of the host need."""
         points = plan.points_and_neighbour_points
         engines = (p.job.engine for p in points if p.configuration in target.configurations)
@@ -149,10 +149,10 @@ class FileIoStudyKind(LoadStudyKind):
                 program.install_hint,
             )
             for program in needed
-            if program and program.fault_of_facts and (wrong := program.fault_of_facts(facts))
+            if program and program.fault_of_facts and (wrong := program.fault_of_facts(host_facts))
         ]
 
-    def plan_notes(self, study: Study, plan: Plan, facts: KnownFacts) -> Iterator[str]:  # noqa: ARG002
+    def plan_notes(self, study: Study, plan: Plan, facts_by_target: KnownFacts) -> Iterator[str]:  # noqa: ARG002
         """What the study leaves out."""
         yield from generator_limit_disabled_notes(study, plan.points)
         engines = {point.job.engine for point in plan.points if isinstance(point.job, Job)}

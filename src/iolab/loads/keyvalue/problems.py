@@ -232,8 +232,8 @@ def required_tools_by_program(study: Study) -> dict[str, RequiredTool]:
 def missing_tool_and_space_faults(
     study: Study,
     plan: Plan,
-    facts: Mapping[str, HostFacts],
-    devices: Mapping[str, DeviceFacts],
+    facts_by_target: Mapping[str, HostFacts],
+    device_facts_by_target: Mapping[str, DeviceFacts],
 ) -> list[Fault]:
     """Programs that are missing, and targets and images too small for what the load needs.
 
@@ -241,20 +241,22 @@ def missing_tool_and_space_faults(
     """
     faults: list[Fault] = []
     for target in targets_of_study(study):
-        host_facts = facts.get(target.key)
+        host_facts = facts_by_target.get(target.key)
         if host_facts is None:
             continue
         if target.key == target.host:
             faults += _missing_tool_faults(study, target.host, host_facts)
-        fault = _space_fault(study, plan, target, host_facts, devices.get(target.key))
+        fault = _space_fault(
+            study, plan, target, host_facts, device_facts_by_target.get(target.key)
+        )
         if fault is not None:
             faults.append(fault)
     return faults
 
 
-def _missing_tool_faults(study: Study, host: str, facts: HostFacts) -> Iterator[Fault]:
+def _missing_tool_faults(study: Study, host: str, host_facts: HostFacts) -> Iterator[Fault]:
     for program, required in required_tools_by_program(study).items():
-        tool = facts.tool_facts(program)
+        tool = host_facts.tool_facts(program)
         if tool is not None and tool.path is None:
             yield Fault(
                 f"There is no {quote_value(program)} on host {quote_value(host)}.",
@@ -263,7 +265,11 @@ def _missing_tool_faults(study: Study, host: str, facts: HostFacts) -> Iterator[
 
 
 def _space_fault(
-    study: Study, plan: Plan, target: Target, facts: HostFacts, device: DeviceFacts | None
+    study: Study,
+    plan: Plan,
+    target: Target,
+    host_facts: HostFacts,
+    device_facts: DeviceFacts | None,
 ) -> Fault | None:
     need = space_bytes_on_host(study, plan.points, target.host, ASSUMED_WRITE_BYTES_PER_S)
     if not need:
@@ -276,17 +282,19 @@ def _space_fault(
         message += f"runs write need {format_bytes(need)}."
         return Fault(message, "Set a larger target.image, or fewer workload.*.keys or records.")
     if target.serial is not None:
-        if device is None or not device.name or device.size_bytes >= need:
+        if device_facts is None or not device_facts.name or device_facts.size_bytes >= need:
             return None
-        message = f"The device {where} has {format_bytes(device.size_bytes)}, databases, a copy "
+        message = (
+            f"The device {where} has {format_bytes(device_facts.size_bytes)}, databases, a copy "
+        )
         message += f"and what runs write need {format_bytes(need)}."
         return Fault(message, "Name a larger device, or set fewer workload.*.keys or records.")
     if image is not None:
         return None  # Whether there is room for the image is told for every load.
-    if facts.target is None or facts.target.free_bytes >= need or study.target.keep_files:
+    if host_facts.target is None or host_facts.target.free_bytes >= need or study.target.keep_files:
         # What an earlier session kept is not needed again, and how much it is nobody knows.
         return None
-    message = f"{where} has {format_bytes(facts.target.free_bytes)} free, the databases need "
+    message = f"{where} has {format_bytes(host_facts.target.free_bytes)} free, the databases need "
     return Fault(f"{message}{format_bytes(need)}.", _ROOM)
 
 

@@ -182,22 +182,22 @@ class KeyValueStudyKind(LoadStudyKind):
         self,
         study: Study,
         plan: Plan,
-        facts: Mapping[str, HostFacts],
-        devices: Mapping[str, DeviceFacts],
+        facts_by_target: Mapping[str, HostFacts],
+        device_facts_by_target: Mapping[str, DeviceFacts],
     ) -> list[Fault]:
         """Programs that are missing, and targets that are too small."""
-        return missing_tool_and_space_faults(study, plan, facts, devices)
+        return missing_tool_and_space_faults(study, plan, facts_by_target, device_facts_by_target)
 
-    def plan_with_facts(self, study: Study, plan: Plan, facts: KnownFacts) -> Plan:
+    def plan_with_facts(self, study: Study, plan: Plan, facts_by_target: KnownFacts) -> Plan:
         """See `plan_with_copy_costs`."""
         return plan_with_copy_costs(
-            study, plan, _reflink_support(study, facts), ASSUMED_WRITE_BYTES_PER_S
+            study, plan, _reflink_support(study, facts_by_target), ASSUMED_WRITE_BYTES_PER_S
         )
 
-    def plan_notes(self, study: Study, plan: Plan, facts: KnownFacts) -> Iterator[str]:
+    def plan_notes(self, study: Study, plan: Plan, facts_by_target: KnownFacts) -> Iterator[str]:
         """Bounds of memory that are too tight, and whole copies."""
         yield from tight_memory_limit_notes(study, plan.points)
-        reflinks = _reflink_support(study, facts)
+        reflinks = _reflink_support(study, facts_by_target)
         yield from full_copy_notes(study, plan.runs, reflinks, ASSUMED_WRITE_BYTES_PER_S)
 
     def plan_lines(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
@@ -276,10 +276,10 @@ def _replication_and_consistency_text(server: ServerSettings) -> str:
     return f"replication {server.replication}, consistency {server.consistency}"
 
 
-def _reflink_support(study: Study, facts: KnownFacts) -> Reflinks:
+def _reflink_support(study: Study, facts_by_target: KnownFacts) -> Reflinks:
     reflinks: dict[tuple[str, str], bool] = {}
     for target in targets_of_study(study):
-        host_facts = None if facts is None else facts.get(target.key)
+        host_facts = None if facts_by_target is None else facts_by_target.get(target.key)
         if host_facts is not None and host_facts.target is not None:
             shares = host_facts.target.fs_type in SHARING
             reflinks |= {(name, target.host): shares for name in target.configurations}

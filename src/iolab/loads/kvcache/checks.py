@@ -161,15 +161,15 @@ def _backlog_in_window(
     )
 
 
-def significant_backlog_growth(backlog: Floats) -> float:
+def significant_backlog_growth(backlog_samples: Floats) -> float:
     """By how much a backlog grows over its time; 0 where that is not certain at 95 %.
 
     The means of parts of the run are compared with a straight line: its slope must be above zero by
     what Student's t allows, and lift the backlog by more than comes and goes.
     """
-    if backlog.size < 2 * GROWTH_PARTS:
+    if backlog_samples.size < 2 * GROWTH_PARTS:
         return 0.0
-    means = np.array([part.mean() for part in np.array_split(backlog, GROWTH_PARTS)])
+    means = np.array([part.mean() for part in np.array_split(backlog_samples, GROWTH_PARTS)])
     at = np.arange(GROWTH_PARTS) - (GROWTH_PARTS - 1) / 2
     slope = float(at @ means / (at @ at))
     rest = means - means.mean() - slope * at

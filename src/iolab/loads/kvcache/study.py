@@ -93,8 +93,8 @@ class KvCacheStudyKind(LoadStudyKind):
         self,
         study: Study,
         plan: Plan,
-        facts: Mapping[str, HostFacts],  # noqa: ARG002 - it is the same of all
-        devices: Mapping[str, DeviceFacts],  # noqa: ARG002
+        facts_by_target: Mapping[str, HostFacts],  # noqa: ARG002 - it is the same of all
+        device_facts_by_target: Mapping[str, DeviceFacts],  # noqa: ARG002
     ) -> list[Fault]:
         """Runs with more requests than a host can be told of at once."""
         found = (
@@ -114,7 +114,7 @@ class KvCacheStudyKind(LoadStudyKind):
             return RunWrites(hosts_at_target_speed=makers, seconds_range=seconds)
         return RunWrites(limited_bytes_per_s=demand.write_bytes_per_s, seconds_range=seconds)
 
-    def plan_notes(self, study: Study, plan: Plan, facts: KnownFacts) -> Iterable[str]:  # noqa: ARG002
+    def plan_notes(self, study: Study, plan: Plan, facts_by_target: KnownFacts) -> Iterable[str]:  # noqa: ARG002
         """What each rate asks of the store."""
         for point in plan.points:
             if not isinstance(point.job, KvCacheJob):

@@ -92,13 +92,15 @@ def _largest_client_count(tables: StudyTables) -> int:
     return max((len(target_host_names(tables, table)) for _, table in written), default=1)
 
 
-def metadata_target_faults(study: Study, plan: Plan, facts: Mapping[str, HostFacts]) -> list[Fault]:
+def metadata_target_faults(
+    study: Study, plan: Plan, facts_by_target: Mapping[str, HostFacts]
+) -> list[Fault]:
     """A target that is not shared, too few inodes, or too little space; once a file system.
 
     A run removes what it made, so that the largest counts. Clients that share a file system need
     room for all of them there: it is known to be one where the network or one kernel tells so.
     """
-    places = host_targets_with_facts(study, facts)
+    places = host_targets_with_facts(study, facts_by_target)
     faults = [
         fault
         for place in places

@@ -34,17 +34,17 @@ MPIEXEC: Final = "mpiexec"
 MPICH: Final = "mpichversion"
 
 
-def mpi_and_mdtest_text(facts: HostFacts) -> str:
+def mpi_and_mdtest_text(host_facts: HostFacts) -> str:
     """The MPI of a host for comparison, and whether mdtest is there: `MPICH 4.0.2, no mdtest`."""
     return (
-        _mpi_version_text(facts)
-        if MPI_PROGRAM.is_installed(facts)
-        else f"{_mpi_version_text(facts)}, no mdtest"
+        _mpi_version_text(host_facts)
+        if MPI_PROGRAM.is_installed(host_facts)
+        else f"{_mpi_version_text(host_facts)}, no mdtest"
     )
 
 
-def _mpi_version_text(facts: HostFacts) -> str:
-    mpiexec, mpich = facts.tool_facts(MPIEXEC), facts.tool_facts(MPICH)
+def _mpi_version_text(host_facts: HostFacts) -> str:
+    mpiexec, mpich = host_facts.tool_facts(MPIEXEC), host_facts.tool_facts(MPICH)
     if mpiexec is None or mpiexec.path is None:
         return "no mpiexec"
     words = mpiexec.version or "unknown"
@@ -148,11 +148,11 @@ class MetadataStudyKind(LoadStudyKind):
         self,
         study: Study,
         plan: Plan,
-        facts: Mapping[str, HostFacts],
-        devices: Mapping[str, DeviceFacts],  # noqa: ARG002 - devices have no files
+        facts_by_target: Mapping[str, HostFacts],
+        device_facts_by_target: Mapping[str, DeviceFacts],  # noqa: ARG002 - devices have no files
     ) -> list[Fault]:
         """Too little room for its files."""
-        return metadata_target_faults(study, plan, facts)
+        return metadata_target_faults(study, plan, facts_by_target)
 
 
 def _does_look_up_own_files(job: MetadataJob, client_count: int) -> bool:

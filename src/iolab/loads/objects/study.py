@@ -110,8 +110,8 @@ class ObjectsStudyKind(LoadStudyKind):
         self,
         study: Study,
         plan: Plan,
-        facts: Mapping[str, HostFacts],  # noqa: ARG002 - of targets on hosts
-        devices: Mapping[str, DeviceFacts],  # noqa: ARG002 - as above
+        facts_by_target: Mapping[str, HostFacts],  # noqa: ARG002 - of targets on hosts
+        device_facts_by_target: Mapping[str, DeviceFacts],  # noqa: ARG002 - as above
     ) -> list[Fault]:
         """Why a store cannot be reached: no keys, or no authorities of its certificate."""
         used = {run.point.configuration for run in self.runs_of_kind(plan.runs)}

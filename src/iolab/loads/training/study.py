@@ -53,8 +53,8 @@ class TrainingStudyKind(LoadStudyKind):
         self,
         study: Study,
         plan: Plan,
-        facts: Mapping[str, HostFacts],
-        devices: Mapping[str, DeviceFacts],  # noqa: ARG002 - it needs files
+        facts_by_target: Mapping[str, HostFacts],
+        device_facts_by_target: Mapping[str, DeviceFacts],  # noqa: ARG002 - it needs files
     ) -> list[Fault]:
         """Too little memory for the reads of all loaders."""
         faults: dict[str, Fault] = {}
@@ -65,7 +65,7 @@ class TrainingStudyKind(LoadStudyKind):
             for place, name in enumerate(hosts):
                 loaders = point.job.accelerator_count_of_host(place, len(hosts)) * point.job.loaders
                 needed = loaders * point.job.read_bytes
-                found = facts.get(name)
+                found = facts_by_target.get(name)
                 if found is not None and needed > found.memory.usable_bytes:
                     message = (
                         f"{loaders} loaders on host '{name}' read {format_bytes(needed)} at a "
@@ -74,7 +74,7 @@ class TrainingStudyKind(LoadStudyKind):
                     faults[name] = Fault(message, "Give a smaller read_size or fewer loaders.")
         return list(faults.values())
 
-    def plan_notes(self, study: Study, plan: Plan, facts: KnownFacts) -> Iterable[str]:
+    def plan_notes(self, study: Study, plan: Plan, facts_by_target: KnownFacts) -> Iterable[str]:
         """What each number of accelerators asks of the storage, and sets that fit into memory."""
         for point in plan.points:
             job = point.job
@@ -88,11 +88,11 @@ class TrainingStudyKind(LoadStudyKind):
                 f"{point.title_text}: without any wait {emulated} "
                 f"read {format_rate_bytes(demand)}; an epoch has {format_count(steps)} steps"
             )
-        yield from _data_fits_in_memory_notes(study, plan, facts or {})
+        yield from _data_fits_in_memory_notes(study, plan, facts_by_target or {})
 
 
 def _data_fits_in_memory_notes(
-    study: Study, plan: Plan, facts: Mapping[str, HostFacts]
+    study: Study, plan: Plan, facts_by_target: Mapping[str, HostFacts]
 ) -> Iterable[str]:
     """Hosts whose memory may hold much of what is read through it."""
     for point in plan.points:
@@ -101,7 +101,7 @@ def _data_fits_in_memory_notes(
             continue
         size = job.files * job.file_bytes
         for name in load_host_names_of_point(study, point):
-            found = facts.get(name)
+            found = facts_by_target.get(name)
             if found is not None and size < MEMORY_FACTOR * found.memory.usable_bytes:
                 yield (
                     f"{point.title_text}: the files of host '{name}' ({format_bytes(size)}) are "
