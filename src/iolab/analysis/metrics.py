@@ -94,35 +94,37 @@ def host_metrics(load_sums: LoadSums, host_index: int, directions: Directions) -
 
 
 def group_metrics(
-    load_sums: LoadSums, hosts: list[int], directions: Directions
+    load_sums: LoadSums, host_indexes: list[int], directions: Directions
 ) -> dict[str, Metric]:
     """The metrics of some hosts together, merged as those of all; none without a common window."""
     return _metrics_of_pooled_hosts(
-        load_sums, hosts if load_sums.has_common_window else [], directions
+        load_sums, host_indexes if load_sums.has_common_window else [], directions
     )
 
 
 def _metrics_of_pooled_hosts(
-    load_sums: LoadSums, hosts: list[int], directions: Directions
+    load_sums: LoadSums, host_indexes: list[int], directions: Directions
 ) -> dict[str, Metric]:
     values: dict[str, float | None] = {}
-    if hosts and float(load_sums.seconds[hosts].min()) > 0:
+    if host_indexes and float(load_sums.seconds[host_indexes].min()) > 0:
         for prefix, used in key_prefixes_and_directions(directions):
-            for key, value in _rates_and_latencies(load_sums, hosts, used).items():
+            for key, value in _rates_and_latencies(load_sums, host_indexes, used).items():
                 values[f"{prefix}{key}"] = value
     trims = TRIM_KEYS if Direction.TRIM in directions else ()
     return metrics_from_values((*METRIC_KEYS, *trims), values)
 
 
 def _rates_and_latencies(
-    load_sums: LoadSums, hosts: list[int], directions: list[int]
+    load_sums: LoadSums, host_indexes: list[int], directions: list[int]
 ) -> dict[str, float | None]:
     """Rates and latencies of those hosts and directions, by key without prefix."""
-    picked = np.ix_(hosts, directions)
-    seconds = load_sums.seconds[hosts]
+    picked = np.ix_(host_indexes, directions)
+    seconds = load_sums.seconds[host_indexes]
     total = int(load_sums.ios[picked].sum())
     latencies = latency_statistics(
-        load_sums.histogram(hosts, directions), float(load_sums.lat_sum_ns[picked].sum()), total
+        load_sums.histogram(host_indexes, directions),
+        float(load_sums.lat_sum_ns[picked].sum()),
+        total,
     )
     return {
         "iops": float((load_sums.ios[picked].sum(axis=1) / seconds).sum()),

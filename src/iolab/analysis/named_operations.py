@@ -43,40 +43,42 @@ class OperationsView(RunView, Record, dict=True):
             raise ValueError("a view without operations")
         return self.operations
 
-    def were_all_hosts_measured(self, hosts: Sequence[int]) -> bool:
+    def were_all_hosts_measured(self, host_indexes: Sequence[int]) -> bool:
         """Whether each of those hosts was measured."""
-        return bool(hosts) and float(self.load.seconds[list(hosts)].min()) > 0
+        return bool(host_indexes) and float(self.load.seconds[list(host_indexes)].min()) > 0
 
-    def operation_count(self, hosts: Sequence[int], operation: NamedOperation) -> int:
+    def operation_count(self, host_indexes: Sequence[int], operation: NamedOperation) -> int:
         """How many of an operation those hosts did in the window."""
         place = self.named_operations.index(operation)
-        return int(self.operation_sums.completed[list(hosts), place].sum())
+        return int(self.operation_sums.completed[list(host_indexes), place].sum())
 
-    def operation_rate_per_s(self, hosts: Sequence[int], operation: NamedOperation) -> float:
+    def operation_rate_per_s(self, host_indexes: Sequence[int], operation: NamedOperation) -> float:
         """How many of an operation those hosts did a second, together."""
-        place, picked = self.named_operations.index(operation), list(hosts)
+        place, picked = self.named_operations.index(operation), list(host_indexes)
         return float(
             (self.operation_sums.completed[picked, place] / self.load.seconds[picked]).sum()
         )
 
-    def operation_total_ns(self, hosts: Sequence[int], operation: NamedOperation) -> float:
+    def operation_total_ns(self, host_indexes: Sequence[int], operation: NamedOperation) -> float:
         """The time that all of an operation took on those hosts together."""
         place = self.named_operations.index(operation)
-        return float(self.operation_sums.lat_sum_ns[list(hosts), place].sum())
+        return float(self.operation_sums.lat_sum_ns[list(host_indexes), place].sum())
 
-    def operation_histogram(self, hosts: Sequence[int], operation: NamedOperation) -> Histogram:
+    def operation_histogram(
+        self, host_indexes: Sequence[int], operation: NamedOperation
+    ) -> Histogram:
         """The latencies of those hosts, merged bin by bin."""
         place = self.named_operations.index(operation)
-        return Histogram(self.operation_sums.bins[list(hosts), place].sum(axis=0))
+        return Histogram(self.operation_sums.bins[list(host_indexes), place].sum(axis=0))
 
     def latency_values(
-        self, hosts: Sequence[int], operation: NamedOperation, percentiles: Percentiles
+        self, host_indexes: Sequence[int], operation: NamedOperation, percentiles: Percentiles
     ) -> dict[str, float | None]:
         """Mean, percentiles and maximum of an operation's latencies, by their keys."""
         statistics = latency_statistics(
-            self.operation_histogram(hosts, operation),
-            self.operation_total_ns(hosts, operation),
-            self.operation_count(hosts, operation),
+            self.operation_histogram(host_indexes, operation),
+            self.operation_total_ns(host_indexes, operation),
+            self.operation_count(host_indexes, operation),
             percentiles,
         )
         return {operation.latency_key(name): value for name, value in statistics.items()}
@@ -101,7 +103,7 @@ class OperationsAnalysis(LoadAnalysis[ViewT], ABC):
     timed: Sequence[NamedOperation]
 
     @abstractmethod
-    def metric_values(self, view: ViewT, hosts: Sequence[int]) -> dict[str, float | None]:
+    def metric_values(self, view: ViewT, host_indexes: Sequence[int]) -> dict[str, float | None]:
         """The values of those hosts together, each of which was measured."""
 
     def build_view(
@@ -137,9 +139,13 @@ class OperationsAnalysis(LoadAnalysis[ViewT], ABC):
         """With those of its operations."""
         return super().host_metrics(view, host_index) | self._operation_metrics(view, [host_index])
 
-    def _operation_metrics(self, view: ViewT, hosts: Sequence[int]) -> dict[str, Metric]:
+    def _operation_metrics(self, view: ViewT, host_indexes: Sequence[int]) -> dict[str, Metric]:
         """Its own metrics, without values where those hosts had no window in common."""
-        values = self.metric_values(view, hosts) if view.were_all_hosts_measured(hosts) else {}
+        values = (
+            self.metric_values(view, host_indexes)
+            if view.were_all_hosts_measured(host_indexes)
+            else {}
+        )
         own = {spec.key: Metric(values.get(spec.key), spec.unit) for spec in self.specs}
         keys = [
             key

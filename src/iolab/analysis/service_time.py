@@ -63,14 +63,14 @@ def sum_service_times(record: RunRecord, load_sums: LoadSums) -> OperationSums |
 
 
 def service_latency_metrics(
-    service: OperationSums | None, hosts: Sequence[int]
+    service: OperationSums | None, host_indexes: Sequence[int]
 ) -> dict[str, Metric]:
     """The metrics of those hosts together, merged bin by bin; no keys where there is no service."""
     if service is None:
         return {}
     values: dict[str, float | None] = {}
-    for prefix, ways in _SCOPES if hosts else ():
-        picked = np.ix_(list(hosts), ways)
+    for prefix, ways in _SCOPES if host_indexes else ():
+        picked = np.ix_(list(host_indexes), ways)
         histogram = Histogram(service.bins[picked].sum(axis=(0, 1)))
         waited, total = float(service.lat_sum_ns[picked].sum()), histogram.total
         for name, value in latency_statistics(

@@ -104,9 +104,11 @@ class LoadSums(Record):
         """The least time that the intervals of any host cover; 0 without a common window."""
         return float(self.seconds.min()) if self.has_common_window else 0.0
 
-    def histogram(self, hosts: list[int], directions: list[int]) -> Histogram:
+    def histogram(self, host_indexes: list[int], directions: list[int]) -> Histogram:
         """The latencies of those hosts and directions merged bin by bin, with known extremes."""
-        busy = [(host, way) for host in hosts for way in directions if self.bins[host, way].any()]
+        busy = [
+            (host, way) for host in host_indexes for way in directions if self.bins[host, way].any()
+        ]
         counts = np.zeros(BIN_COUNT, dtype=np.int64)
         for place in busy:  # picked out together, those of a thousand hosts would be 30 MB more
             counts += self.bins[place]

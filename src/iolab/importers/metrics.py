@@ -102,13 +102,13 @@ def host_metrics(view: ImportedView, host_index: int) -> dict[str, Metric]:
     return _metrics_of_hosts(view, [host_index])
 
 
-def _metrics_of_hosts(view: ImportedView, hosts: Sequence[int]) -> dict[str, Metric]:
+def _metrics_of_hosts(view: ImportedView, host_indexes: Sequence[int]) -> dict[str, Metric]:
     job = view.job
     rate = "iops" if job.is_io else "ops_per_s"
     by_operation = {
         operation: [
             (index, figure)
-            for index in hosts
+            for index in host_indexes
             for figure in view.clients[index].figures
             if figure.operation == operation
         ]

@@ -131,10 +131,10 @@ class CheckpointView(RunView, Record, dict=True):
         return CheckpointJob.require_type(self.job)
 
     def phase_times(
-        self, phase: PhaseName, hosts: Iterable[int] | None = None
+        self, phase: PhaseName, host_indexes: Iterable[int] | None = None
     ) -> PhaseTimes | None:
         """What the ranks of those hosts (all by default) did; None where none told anything."""
-        places = range(len(self.hosts)) if hosts is None else hosts
+        places = range(len(self.hosts)) if host_indexes is None else host_indexes
         ranks = tuple(
             HostRank(host, rank)
             for host in places
@@ -202,11 +202,11 @@ def _bytes_per_s(moved_bytes: int, took_ns: int) -> float | None:
 
 
 def checkpoint_metrics(
-    view: CheckpointView, hosts: Sequence[int] | None = None
+    view: CheckpointView, host_indexes: Sequence[int] | None = None
 ) -> dict[str, Metric]:
     """The metrics of those hosts' ranks together, of all ranks by default."""
     values: dict[str, float | None] = {}
-    save = view.phase_times(PhaseName.SAVE, hosts)
+    save = view.phase_times(PhaseName.SAVE, host_indexes)
     if save is not None:
         values |= {
             SAVE.key: save.start_to_last_rank_end_ns,
@@ -214,14 +214,14 @@ def checkpoint_metrics(
             SAVE_SYNC_SHARE.key: save.slowest_rank_sync_share,
             SAVE_SPREAD.key: save.slowest_to_median_time_ratio,
         }
-    restore = view.phase_times(PhaseName.RESTORE, hosts)
+    restore = view.phase_times(PhaseName.RESTORE, host_indexes)
     if restore is not None:
         values |= {
             RESTORE.key: restore.start_to_last_rank_end_ns,
             RESTORE_RATE.key: restore.rate_bytes_per_s,
             RESTORE_SPREAD.key: restore.slowest_to_median_time_ratio,
         }
-    if hosts is None:
+    if host_indexes is None:
         # The published figures are of the fleet, and so is what its devices moved.
         values[PUBLISHED_SAVE.key] = save.published_rate_bytes_per_s if save else None
         values[PUBLISHED_RESTORE.key] = restore.published_rate_bytes_per_s if restore else None

@@ -186,40 +186,40 @@ class KeyValueSums(Record):
         zeros = np.zeros(len(self.seconds), dtype=np.int64)
         return zeros if place is None else np.asarray(self.completed_by_host[:, place])
 
-    def mean_latency_ns(self, operation: KeyOperation, hosts: Sequence[int]) -> float | None:
+    def mean_latency_ns(self, operation: KeyOperation, host_indexes: Sequence[int]) -> float | None:
         """The mean latency of those hosts, each operation weighing the same; None without any."""
         place = self._operation_index(operation)
-        if place is not None and self.bins[hosts, place].any():
-            total = int(self.completed_by_host[hosts, place].sum())
-            return float(self.lat_sum_ns[hosts, place].sum()) / max(total, 1)
-        binned = self.engine_run_histogram(operation, hosts)
+        if place is not None and self.bins[host_indexes, place].any():
+            total = int(self.completed_by_host[host_indexes, place].sum())
+            return float(self.lat_sum_ns[host_indexes, place].sum()) / max(total, 1)
+        binned = self.engine_run_histogram(operation, host_indexes)
         return binned.mean_ns if binned else None
 
-    def histogram(self, operation: KeyOperation, hosts: Sequence[int]) -> Histogram | None:
+    def histogram(self, operation: KeyOperation, host_indexes: Sequence[int]) -> Histogram | None:
         """The latencies of those hosts in the window, merged bin by bin; None without bins."""
         place = self._operation_index(operation)
         if place is None:
             return None
-        counts = self.bins[hosts, place].sum(axis=0)
+        counts = self.bins[host_indexes, place].sum(axis=0)
         return Histogram(counts) if counts.any() else None
 
     def engine_run_histogram(
-        self, operation: KeyOperation, hosts: Sequence[int]
+        self, operation: KeyOperation, host_indexes: Sequence[int]
     ) -> BinnedLatency | None:
         """The same in the engine's own bins and of the whole run.
 
         None where a host told none, or hosts have bins that do not fit together.
         """
-        parts = [self._engine_bins(operation, host) for host in hosts]
+        parts = [self._engine_bins(operation, host) for host in host_indexes]
         present = [part for part in parts if part is not None]
         return merge_binned_latencies(present) if present and len(present) == len(parts) else None
 
-    def latency_sample_count(self, operation: KeyOperation, hosts: Sequence[int]) -> int:
+    def latency_sample_count(self, operation: KeyOperation, host_indexes: Sequence[int]) -> int:
         """How many latencies are known of the operation on those hosts."""
-        windowed = self.histogram(operation, hosts)
+        windowed = self.histogram(operation, host_indexes)
         if windowed is not None:
             return windowed.total
-        binned = self.engine_run_histogram(operation, hosts)
+        binned = self.engine_run_histogram(operation, host_indexes)
         return binned.count if binned else 0
 
     def _engine_bins(self, operation: KeyOperation, host_index: int) -> BinnedLatency | None:
@@ -441,43 +441,45 @@ def _operations_to_report(key_value_sums: KeyValueSums, job: KeyJob) -> tuple[Ke
 
 
 def _key_value_metrics(
-    key_value_sums: KeyValueSums, hosts: Sequence[int], job: KeyJob
+    key_value_sums: KeyValueSums, host_indexes: Sequence[int], job: KeyJob
 ) -> dict[str, Metric]:
-    hosts, shown = list(hosts), _operations_to_report(key_value_sums, job)
+    host_indexes, shown = list(host_indexes), _operations_to_report(key_value_sums, job)
     metrics: dict[str, Metric] = {}
     if (
-        hosts
-        and float(key_value_sums.seconds[hosts].min()) > 0
-        and key_value_sums.completed_operations_by_host[hosts].any()
+        host_indexes
+        and float(key_value_sums.seconds[host_indexes].min()) > 0
+        and key_value_sums.completed_operations_by_host[host_indexes].any()
     ):
         rates: dict[str, float | None] = {
-            WHOLE_OPERATIONS_RATE_KEY: float(key_value_sums.operation_rates_by_host[hosts].sum())
+            WHOLE_OPERATIONS_RATE_KEY: float(
+                key_value_sums.operation_rates_by_host[host_indexes].sum()
+            )
         }
         for operation in shown:
             if not operation.is_intended:
-                rates[operation.rate_key] = _operation_rate(key_value_sums, operation, hosts)
-            metrics |= _latency_metrics(key_value_sums, operation, hosts)
+                rates[operation.rate_key] = _operation_rate(key_value_sums, operation, host_indexes)
+            metrics |= _latency_metrics(key_value_sums, operation, host_indexes)
         metrics |= metrics_from_values(rates, rates)
     return metrics_from_values(metric_keys(shown), {}) | metrics
 
 
 def _operation_rate(
-    key_value_sums: KeyValueSums, operation: KeyOperation, hosts: Sequence[int]
+    key_value_sums: KeyValueSums, operation: KeyOperation, host_indexes: Sequence[int]
 ) -> float | None:
     """One operation's rate; None where nothing tells it.
 
     Where an engine did not tell operations apart, each has its share of those that it timed in the
     whole run: every thread keeps to the mix that it was told, hundred by hundred.
     """
-    if key_value_sums.operation_counts_by_host(operation)[hosts].any():
-        return float(key_value_sums.rates_of_operation_by_host(operation)[hosts].sum())
-    shares = [_operation_share(key_value_sums, operation, host) for host in hosts]
+    if key_value_sums.operation_counts_by_host(operation)[host_indexes].any():
+        return float(key_value_sums.rates_of_operation_by_host(operation)[host_indexes].sum())
+    shares = [_operation_share(key_value_sums, operation, host) for host in host_indexes]
     if not any(shares):
         return None
     return float(
         sum(
             key_value_sums.operation_rates_by_host[host] * share
-            for host, share in zip(hosts, shares, strict=True)
+            for host, share in zip(host_indexes, shares, strict=True)
         )
     )
 
@@ -496,17 +498,17 @@ def _operation_share(
 
 
 def _latency_metrics(
-    key_value_sums: KeyValueSums, operation: KeyOperation, hosts: Sequence[int]
+    key_value_sums: KeyValueSums, operation: KeyOperation, host_indexes: Sequence[int]
 ) -> dict[str, Metric]:
-    mean = key_value_sums.mean_latency_ns(operation, hosts)
+    mean = key_value_sums.mean_latency_ns(operation, host_indexes)
     if mean is None:
         return {}
     by_name = {"mean": Metric(mean, "ns")}
-    windowed = key_value_sums.histogram(operation, hosts)
+    windowed = key_value_sums.histogram(operation, host_indexes)
     if windowed is not None:
         values = latency_statistics(windowed, mean, 1, KEY_PERCENTILES)
         by_name = {name: Metric(value, "ns") for name, value in values.items()}
-    elif (binned := key_value_sums.engine_run_histogram(operation, hosts)) is not None:
+    elif (binned := key_value_sums.engine_run_histogram(operation, host_indexes)) is not None:
         for name, percent in KEY_PERCENTILES:
             if is_percentile_supported(binned.count, percent):
                 low, high = binned.quantile_bounds_ns(percent / 100)

@@ -71,6 +71,8 @@ class KvCacheAnalysis(OperationsAnalysis[KvCacheView]):
         """Those of its job."""
         return record.run.point.job.data_directions
 
-    def metric_values(self, view: KvCacheView, hosts: Sequence[int]) -> dict[str, float | None]:
+    def metric_values(
+        self, view: KvCacheView, host_indexes: Sequence[int]
+    ) -> dict[str, float | None]:
         """See `request_metric_values`."""
-        return request_metric_values(view, hosts)
+        return request_metric_values(view, host_indexes)

@@ -57,28 +57,32 @@ class KvCacheView(OperationsView, Record, dict=True):
         return kv_cache_details_of_host(self.hosts[host_index])
 
 
-def request_metric_values(view: KvCacheView, hosts: Sequence[int]) -> dict[str, float | None]:
+def request_metric_values(
+    view: KvCacheView, host_indexes: Sequence[int]
+) -> dict[str, float | None]:
     """The values of those hosts together."""
-    latencies = view.latency_values(hosts, KvCacheOperation.PREFIX_LOAD, PREFIX_PERCENTILES)
-    return latencies | _replay_metric_values(view, hosts)
+    latencies = view.latency_values(host_indexes, KvCacheOperation.PREFIX_LOAD, PREFIX_PERCENTILES)
+    return latencies | _replay_metric_values(view, host_indexes)
 
 
-def _replay_metric_values(view: KvCacheView, hosts: Sequence[int]) -> dict[str, float | None]:
-    job, picked = view.kv_job, list(hosts)
+def _replay_metric_values(
+    view: KvCacheView, host_indexes: Sequence[int]
+) -> dict[str, float | None]:
+    job, picked = view.kv_job, list(host_indexes)
     read_per_s = float((view.load.bytes[picked, 0] / view.load.seconds[picked]).sum())
-    runs = [run for index in hosts if (run := view.details_of_host(index)) is not None]
+    runs = [run for index in host_indexes if (run := view.details_of_host(index)) is not None]
     blocks = sum(run.blocks for run in runs)
-    pace = view.operation_histogram(hosts, KvCacheOperation.PREFIX_PACE)
+    pace = view.operation_histogram(host_indexes, KvCacheOperation.PREFIX_PACE)
     rates = {p: _prefix_bytes_per_s_percentile(pace, 100.0 - p) for p in (50.0, 5.0)}
     slow = rates[5.0]
     prefill = job.prefill_tokens_per_s
     loaded_tokens_per_s = read_per_s / job.block_bytes * job.block_tokens
-    prefixes_per_s = view.operation_rate_per_s(hosts, KvCacheOperation.PREFIX_LOAD)
+    prefixes_per_s = view.operation_rate_per_s(host_indexes, KvCacheOperation.PREFIX_LOAD)
     recompute_s = None
     if prefill and prefixes_per_s:
         recompute_s = loaded_tokens_per_s / prefixes_per_s / prefill
     return {
-        REQUESTS.key: view.operation_rate_per_s(hosts, KvCacheOperation.REQUEST),
+        REQUESTS.key: view.operation_rate_per_s(host_indexes, KvCacheOperation.REQUEST),
         HIT_SHARE.key: sum(run.hits for run in runs) / blocks if blocks else None,
         IDEAL_HIT_SHARE.key: sum(run.ideal_hits for run in runs) / blocks if blocks else None,
         LOADED_TOKENS.key: loaded_tokens_per_s,
@@ -88,7 +92,7 @@ def _replay_metric_values(view: KvCacheView, hosts: Sequence[int]) -> dict[str, 
         BREAK_EVEN_RATE.key: prefill * job.kv_bytes_per_token if prefill else None,
         RECOMPUTE.key: None if recompute_s is None else recompute_s * NS_PER_S,
         TRACE_SPEED.key: runs[0].clock_factor if runs else None,
-        CPU_PER_GB.key: cpu_s_per_gb([view.hosts[index] for index in hosts]),
+        CPU_PER_GB.key: cpu_s_per_gb([view.hosts[index] for index in host_indexes]),
         BACKLOG_MAX.key: float(max((max(run.backlog, default=0) for run in runs), default=0)),
     }
 

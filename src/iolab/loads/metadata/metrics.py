@@ -85,18 +85,18 @@ class MetadataPhaseSums(Record):
         """Operations that failed on any host."""
         return sum(n for run in self.operation_runs if run is not None for _, n in run.errors)
 
-    def histogram(self, hosts: list[int]) -> Histogram:
+    def histogram(self, host_indexes: list[int]) -> Histogram:
         """The latencies of those hosts merged bin by bin, with the extremes they told."""
         done = [
             run
-            for host in hosts
+            for host in host_indexes
             if (run := self.operation_runs[host]) is not None and run.completed
         ]
         lows = [run.lat_min_ns for run in done if run.lat_min_ns is not None]
         highs = [run.lat_max_ns for run in done if run.lat_max_ns is not None]
         complete = bool(done) and len(lows) == len(highs) == len(done)
         return Histogram(
-            self.bins[hosts].sum(axis=0),
+            self.bins[host_indexes].sum(axis=0),
             min(lows) if complete else None,
             max(highs) if complete else None,
         )
@@ -285,9 +285,12 @@ def _rate_over_window(operation_count: int, span: Window | None) -> float | None
     return None if span is None or span.end_ns <= span.start_ns else operation_count / span.seconds
 
 
-def _phase_latencies(phase: MetadataPhaseSums, hosts: list[int]) -> dict[str, float | None]:
-    waited, total = float(phase.lat_sum_ns[hosts].sum()), int(phase.completed_by_host[hosts].sum())
-    values = latency_statistics(phase.histogram(hosts), waited, total)
+def _phase_latencies(phase: MetadataPhaseSums, host_indexes: list[int]) -> dict[str, float | None]:
+    waited, total = (
+        float(phase.lat_sum_ns[host_indexes].sum()),
+        int(phase.completed_by_host[host_indexes].sum()),
+    )
+    values = latency_statistics(phase.histogram(host_indexes), waited, total)
     return {phase.operation.latency_key(name): value for name, value in values.items()}
 
 

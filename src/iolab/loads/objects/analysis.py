@@ -79,6 +79,8 @@ class ObjectsAnalysis(OperationsAnalysis[ObjectsView]):
         """Those of its job."""
         return record.run.point.job.data_directions
 
-    def metric_values(self, view: ObjectsView, hosts: Sequence[int]) -> dict[str, float | None]:
+    def metric_values(
+        self, view: ObjectsView, host_indexes: Sequence[int]
+    ) -> dict[str, float | None]:
         """See `object_metric_values`."""
-        return object_metric_values(view, hosts)
+        return object_metric_values(view, host_indexes)

@@ -83,39 +83,39 @@ class ObjectsView(OperationsView, Record, dict=True):
         return objects_details_of_host(self.hosts[host_index])
 
 
-def object_metric_values(view: ObjectsView, hosts: Sequence[int]) -> dict[str, float | None]:
+def object_metric_values(view: ObjectsView, host_indexes: Sequence[int]) -> dict[str, float | None]:
     """The values of those hosts together."""
     return {
-        **_operation_rates_and_latencies(view, hosts),
+        **_operation_rates_and_latencies(view, host_indexes),
         **_whole_run_request_values(
-            [run for index in hosts if (run := view.details_of_host(index))]
+            [run for index in host_indexes if (run := view.details_of_host(index))]
         ),
-        GENERATOR_LIMIT.key: _generator_limit_ops_per_s(view, hosts),
-        OPERATIONS.key: all_operations_per_s(view, hosts),
+        GENERATOR_LIMIT.key: _generator_limit_ops_per_s(view, host_indexes),
+        OPERATIONS.key: all_operations_per_s(view, host_indexes),
     }
 
 
-def all_operations_per_s(view: ObjectsView, hosts: Sequence[int]) -> float:
+def all_operations_per_s(view: ObjectsView, host_indexes: Sequence[int]) -> float:
     """How many operations those hosts did a second, whatever kind."""
-    return sum(view.operation_rate_per_s(hosts, operation) for operation in WHOLE_OPERATIONS)
+    return sum(view.operation_rate_per_s(host_indexes, operation) for operation in WHOLE_OPERATIONS)
 
 
 def _operation_rates_and_latencies(
-    view: ObjectsView, hosts: Sequence[int]
+    view: ObjectsView, host_indexes: Sequence[int]
 ) -> dict[str, float | None]:
     """Rates and latencies of the operations that were done at all."""
     values: dict[str, float | None] = {}
     for operation in ALL_OPERATIONS:
-        if view.operation_count(hosts, operation):
+        if view.operation_count(host_indexes, operation):
             if operation in WHOLE_OPERATIONS:
-                values[operation.rate_key] = view.operation_rate_per_s(hosts, operation)
-            values |= view.latency_values(hosts, operation, PERCENTILES)
+                values[operation.rate_key] = view.operation_rate_per_s(host_indexes, operation)
+            values |= view.latency_values(host_indexes, operation, PERCENTILES)
     return values
 
 
-def _generator_limit_ops_per_s(view: ObjectsView, hosts: Sequence[int]) -> float | None:
+def _generator_limit_ops_per_s(view: ObjectsView, host_indexes: Sequence[int]) -> float | None:
     """What those hosts make on null targets; None where one's is not known."""
-    limits = [view.hosts[index].generator_limit_iops for index in hosts]
+    limits = [view.hosts[index].generator_limit_iops for index in host_indexes]
     known = [limit for limit in limits if limit is not None]
     return sum(known) if len(known) == len(limits) else None
 

@@ -64,6 +64,8 @@ class TrainingAnalysis(OperationsAnalysis[TrainingView]):
     operation_keys = LATENCY_KEYS
     operation_metrics = (*LoadAnalysis.operation_metrics, *LATENCY_KEYS)
 
-    def metric_values(self, view: TrainingView, hosts: Sequence[int]) -> dict[str, float | None]:
+    def metric_values(
+        self, view: TrainingView, host_indexes: Sequence[int]
+    ) -> dict[str, float | None]:
         """See `training_metric_values`."""
-        return training_metric_values(view, hosts)
+        return training_metric_values(view, host_indexes)

@@ -100,29 +100,31 @@ def epoch_utilisation(job: TrainingJob, totals: EpochTotals) -> float | None:
     return totals.steps * job.compute_ns / totals.step_ns if totals.step_ns else None
 
 
-def training_metric_values(view: TrainingView, hosts: Sequence[int]) -> dict[str, float | None]:
+def training_metric_values(
+    view: TrainingView, host_indexes: Sequence[int]
+) -> dict[str, float | None]:
     """The values of those hosts together."""
-    latencies = (view.latency_values(hosts, operation, PERCENTILES) for operation in TIMED)
+    latencies = (view.latency_values(host_indexes, operation, PERCENTILES) for operation in TIMED)
     return {
         **{key: value for values in latencies for key, value in values.items()},
-        **_lowest_utilisation_host_values(view, hosts),
-        **_whole_run_metric_values(view, hosts),
-        SAMPLES.key: _samples_per_s(view, hosts),
+        **_lowest_utilisation_host_values(view, host_indexes),
+        **_whole_run_metric_values(view, host_indexes),
+        SAMPLES.key: _samples_per_s(view, host_indexes),
     }
 
 
 def _lowest_utilisation_host_values(
-    view: TrainingView, hosts: Sequence[int]
+    view: TrainingView, host_indexes: Sequence[int]
 ) -> dict[str, float | None]:
     """Those of the host with the lowest utilisation."""
-    shares = [found for index in hosts if (found := view.step_shares(index)) is not None]
-    if len(shares) < len(hosts):
+    shares = [found for index in host_indexes if (found := view.step_shares(index)) is not None]
+    if len(shares) < len(host_indexes):
         return {}
     lowest = min(shares, key=lambda found: found.computing)
     job = view.training_job
     fed = job.accelerators * min(lowest.computing / job.threshold, 1.0)
     return {
-        ACCELERATORS_FED.key: fed if len(hosts) == len(view.hosts) else None,
+        ACCELERATORS_FED.key: fed if len(host_indexes) == len(view.hosts) else None,
         UTILISATION.key: lowest.computing,
         STORAGE_WAIT.key: lowest.storage_wait,
         BARRIER_WAIT.key: lowest.barrier_wait,
@@ -130,20 +132,22 @@ def _lowest_utilisation_host_values(
     }
 
 
-def _samples_per_s(view: TrainingView, hosts: Sequence[int]) -> float:
+def _samples_per_s(view: TrainingView, host_indexes: Sequence[int]) -> float:
     steps = (TrainingOperation.STEP, TrainingOperation.FIRST_STEP)
-    rate = sum(view.operation_rate_per_s(hosts, operation) for operation in steps)
+    rate = sum(view.operation_rate_per_s(host_indexes, operation) for operation in steps)
     return rate * view.training_job.batch
 
 
-def _whole_run_metric_values(view: TrainingView, hosts: Sequence[int]) -> dict[str, float | None]:
-    job, runs = view.training_job, [view.details_of_host(index) for index in hosts]
+def _whole_run_metric_values(
+    view: TrainingView, host_indexes: Sequence[int]
+) -> dict[str, float | None]:
+    job, runs = view.training_job, [view.details_of_host(index) for index in host_indexes]
     published = [_mean_utilisation_over_epochs(job, run) for run in runs if run is not None]
     first = [epoch_utilisation(job, run.first_epoch) for run in runs if run is not None]
     return {
         PUBLISHED_UTILISATION.key: _mean_if_all_known(published),
         FIRST_EPOCH_UTILISATION.key: _mean_if_all_known(first),
-        CPU_PER_GB.key: cpu_s_per_gb([view.hosts[index] for index in hosts]),
+        CPU_PER_GB.key: cpu_s_per_gb([view.hosts[index] for index in host_indexes]),
     }
 
 
