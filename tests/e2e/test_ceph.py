@@ -163,7 +163,7 @@ def test_counts_and_bytes_are_those_of_the_gateways_log(gateway: Gateway, tmp_pa
     assert done.returncode == 0, done.stderr
     runs = runs_of(tmp_path / "S")
     assert len(runs) == 2
-    assert not any(run.failed for run in runs)
+    assert not any(run.failed_count for run in runs)
     assert all(run.put_objects for run in runs)
     expect_counts_of_the_log(gateway, tmp_path / "S", runs)
     assert object_count(gateway) == 0
@@ -195,7 +195,7 @@ def test_a_disk_that_is_lost_in_the_run_costs_no_object(gateway: Gateway, tmp_pa
     assert process.returncode == 0, errors
     wait_for(lambda: cluster.state().up == 2)
     (run,) = runs_of(tmp_path / "S")
-    assert not run.failed
+    assert not run.failed_count
     expect_counts_of_the_log(gateway, tmp_path / "S", [run])
     puts = run_puts(session_requests(gateway, tmp_path / "S"))
     assert any(one.status == 200 and one.begun > lost for one in puts)

@@ -144,9 +144,9 @@ def test_repeated_requests_are_counted_and_never_hidden(tmp_path: Path) -> None:
         run_session(tmp_path, write_study(tmp_path, server.url, load=LOAD + "retries = 5\n"))
     (run,) = only_run(tmp_path)
     # What is under way at the end is not sent again.
-    assert run.failed <= IN_FLIGHT
-    assert run.attempts > run.done
-    assert run.errors["SlowDown"] == run.attempts - run.done
+    assert run.failed_count <= IN_FLIGHT
+    assert run.attempt_count > run.done_count
+    assert run.errors["SlowDown"] == run.attempt_count - run.done_count
     assert checks(tmp_path)["object-requests-failed"]["level"] == "indicative"
 
 

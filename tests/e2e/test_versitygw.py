@@ -135,12 +135,12 @@ def test_requests_that_a_server_refuses_are_counted_one_by_one(tmp_path: Path) -
         assert server.objects() == {}
     errors = run.errors
     assert set(errors) == {"SlowDown"}
-    assert run.failed == errors["SlowDown"] == run.attempts - run.done > 0
+    assert run.failed_count == errors["SlowDown"] == run.attempt_count - run.done_count > 0
     counts = {count.operation: count.done for count in run.counts}
     answered = [one for one in server.requests("GetObject", "/data-") if one.status == 200]
     assert len(answered) == counts["object_get"]
     found = checks(tmp_path)["object-requests-failed"]
-    assert found["evidence"]["throttled"] == run.failed
+    assert found["evidence"]["throttled"] == run.failed_count
 
 
 def test_a_server_that_closes_each_connection_is_named(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_server_that_closes_each_connection_is_named(tmp_path: Path) -> None:
         done = iolab("doctor", "--endpoint", server.url, "--bucket", BUCKET, "--json", env=KEYS)
         found = {one["what"]: one for one in json.loads(done.stdout)["findings"]}
         assert server.objects() == {}
-    assert run.opened >= run.attempts - 8
+    assert run.opened >= run.attempt_count - 8
     assert checks(tmp_path)["connections-opened"]["level"] == "indicative"
     assert found["connections"]["state"] == "note"
     assert found["rights"]["state"] == found["signatures"]["state"] == "ok"

@@ -65,7 +65,7 @@ class LoadKind(Record):
         made: LoadAnalysis[Any] = import_attribute(self.analysis)()
         return made
 
-    def make_report(self, hosts: BootedHostsReport) -> LoadReport:
-        """Its part of reports; `hosts` reports hosts that are booted."""
-        made: LoadReport = import_attribute(self.report)(self.job_types, hosts)
+    def make_report(self, host_report: BootedHostsReport) -> LoadReport:
+        """Its part of reports; `host_report` reports hosts that are booted."""
+        made: LoadReport = import_attribute(self.report)(self.job_types, host_report)
         return made

@@ -106,7 +106,7 @@ def test_a_run_is_read_in_pieces_of_any_size() -> None:
         assert parts[ObjectOperation.OBJECT_GET_FIRST_BYTE] == 70
         run = reader.details
         assert run is not None
-        assert (run.done, run.failed, run.attempts) == (200, 3, 210)
+        assert (run.done_count, run.failed_count, run.attempt_count) == (200, 3, 210)
         assert run.errors == {"SlowDown": 10}
         assert (run.opened, run.cpu_ns, run.tls) == (2, 1_000_000_000, "TLSv1_3")
         assert run.backlog == (0, 1)

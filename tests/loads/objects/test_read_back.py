@@ -228,7 +228,7 @@ def test_a_run_that_failed_is_not_read_back(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_encryption_takes_its_part_of_the_generator_limit() -> None:
     generator_limit = GeneratorLimit(ops_per_s=100_000.0, threads=2)
-    done = RUN.done
+    done = RUN.done_count
     # 20 µs an operation on each of two threads, and 20 µs more of encryption.
     assert generator_limit.ops_per_s_with_tls(replace(RUN, tls_ns=20_000 * done)) == pytest.approx(
         50_000

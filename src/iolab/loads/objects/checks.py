@@ -95,15 +95,15 @@ def check_object_requests_failed(view: ObjectsView, host_index: int) -> CheckAns
     run = view.details_of_host(host_index)
     if run is None:
         return unchecked_answer(f"{host.host} {_NO_DETAILS}")
-    every = run.done + run.failed
-    share = run.failed / every if every else 0.0
+    every = run.done_count + run.failed_count
+    share = run.failed_count / every if every else 0.0
     errors = run.errors
-    repeated = max(run.attempts - every, 0)
+    repeated = max(run.attempt_count - every, 0)
     evidence: EvidenceValues = {
         "host": host.host,
         "failed_share": share,
-        "failed": run.failed,
-        "done": run.done,
+        "failed": run.failed_count,
+        "done": run.done_count,
         "repeated": repeated,
         "throttled": sum(errors.get(name, 0) for name in THROTTLES),
         "classes": ", ".join(f"{name} {count}" for name, count in errors.items()),
@@ -116,12 +116,12 @@ def check_object_requests_failed(view: ObjectsView, host_index: int) -> CheckAns
         return invalid_answer(
             f"{format_count(wrong)} objects{where} had other contents than were put.", **evidence
         )
-    text = f"{format_count(run.failed)} of {format_count(every)} operations{where} failed"
+    text = f"{format_count(run.failed_count)} of {format_count(every)} operations{where} failed"
     text += f" ({named})" if named else ""
     if share > FAILED_GOOD:
         verdict = invalid_answer if share > FAILED_BAD else indicative_answer
         return verdict(f"{text}: rates and latencies are of the others.", **evidence)
-    if repeated > REPEATED_GOOD * max(run.attempts, 1):
+    if repeated > REPEATED_GOOD * max(run.attempt_count, 1):
         return indicative_answer(
             f"{text}, {format_count(repeated)} requests were repeated: operations waited for "
             "them, attempts have latencies of their own.",
@@ -136,19 +136,17 @@ def check_connections_opened(view: ObjectsView, host_index: int) -> CheckAnswer:
     """Whether requests used connections that were there, as they were to."""
     host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
     run = view.details_of_host(host_index)
-    if run is None or not run.attempts:
+    if run is None or not run.attempt_count:
         return unchecked_answer(f"{host.host} {_NO_DETAILS}")
-    share = run.opened / run.attempts
+    share = run.opened / run.attempt_count
     evidence: EvidenceValues = {
         "host": host.host,
         "opened_share": share,
         "opened": run.opened,
-        "requests": run.attempts,
+        "requests": run.attempt_count,
         "closed_by_server": run.closed_by_server,
     }
-    text = (
-        f"{format_count(run.opened)} connections{where} for {format_count(run.attempts)} requests"
-    )
+    text = f"{format_count(run.opened)} connections{where} for {format_count(run.attempt_count)} requests"
     if not view.objects_job.keep_alive:
         return not_applicable_answer(f"{text}: none was to be kept.", **evidence)
     if share > OPENED_GOOD:
@@ -418,7 +416,7 @@ def check_operations_unsubmitted(view: ObjectsView, host_index: int) -> CheckAns
     if generator is None:
         return unchecked_answer(f"the engine{where} left no totals", host=host.host)
     run = view.details_of_host(host_index)
-    done = run.done + run.failed if run else 0
+    done = run.done_count + run.failed_count if run else 0
     share = generator.unsubmitted / max(done + generator.unsubmitted, 1)
     evidence: EvidenceValues = {
         "host": host.host,

@@ -90,10 +90,10 @@ class GeneratorLimit(Record):
 
         The null target has none.
         """
-        if self.ops_per_s is None or not run_details.tls_ns or not run_details.done:
+        if self.ops_per_s is None or not run_details.tls_ns or not run_details.done_count:
             return self.ops_per_s
         plain_s = self.threads / self.ops_per_s
-        return self.threads / (plain_s + run_details.tls_ns / NS_PER_S / run_details.done)
+        return self.threads / (plain_s + run_details.tls_ns / NS_PER_S / run_details.done_count)
 
 
 class ObjectLayoutResult(Record):
@@ -176,7 +176,7 @@ class ObjectsDriver(ProcessDriver):
                     details,
                     data_set_bytes=size,
                     generator_limit_has_tls=limit is not None
-                    and bool(details.tls_ns and details.done),
+                    and bool(details.tls_ns and details.done_count),
                 )
 
     async def after_measure(

@@ -215,13 +215,13 @@ class ObjectsLineReader(EngineLineReader):
     def add_totals_faults(self, totals: EngineTotals, last_line: Document) -> None:  # noqa: ARG002
         """A run of nothing but failures."""
         run = self.details
-        if run is None or run.done:
+        if run is None or run.done_count:
             return
-        if run.failed:
+        if run.failed_count:
             errors = sorted(run.errors.items(), key=lambda error: -error[1])
             named = ", ".join(f"{count} {name}" for name, count in errors[:3])
             first = f": {run.examples[0]}" if run.examples else ""
-            self.faults.add_fault(f"all {run.failed} operations failed ({named}){first}")
+            self.faults.add_fault(f"all {run.failed_count} operations failed ({named}){first}")
         else:
             self.faults.add_fault("no operation ended")
 

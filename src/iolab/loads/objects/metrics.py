@@ -122,8 +122,8 @@ def _generator_limit_ops_per_s(view: ObjectsView, host_indexes: Sequence[int]) -
 
 def _whole_run_request_values(runs: Sequence[ObjectsHostDetails]) -> dict[str, float | None]:
     """What the requests of the whole run came to."""
-    done, failed = sum(run.done for run in runs), sum(run.failed for run in runs)
-    attempts = sum(run.attempts for run in runs)
+    done, failed = sum(run.done_count for run in runs), sum(run.failed_count for run in runs)
+    attempts = sum(run.attempt_count for run in runs)
     throttled = sum(run.errors.get(name, 0) for run in runs for name in THROTTLES)
     cpu_ns = sum(run.cpu_ns for run in runs)
     read = sum(endpoint.bytes for run in runs for endpoint in run.endpoints)

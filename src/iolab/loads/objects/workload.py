@@ -416,17 +416,17 @@ class ObjectsHostDetails(HostLoadDetails, Record, tag="objects"):
         return sum(count.failed for count in self.counts if count.operation in PUT_OPERATIONS)
 
     @property
-    def done(self) -> int:
+    def done_count(self) -> int:
         """Operations that were done."""
         return sum(count.done for count in self.counts)
 
     @property
-    def failed(self) -> int:
+    def failed_count(self) -> int:
         """Operations that failed in the end."""
         return sum(count.failed for count in self.counts)
 
     @property
-    def attempts(self) -> int:
+    def attempt_count(self) -> int:
         """All requests of them."""
         return sum(count.attempts for count in self.counts)
 
