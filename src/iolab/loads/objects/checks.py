@@ -146,7 +146,10 @@ def check_connections_opened(view: ObjectsView, host_index: int) -> CheckAnswer:
         "requests": run.attempt_count,
         "closed_by_server": run.closed_by_server,
     }
-    text = f"{format_count(run.opened)} connections{where} for {format_count(run.attempt_count)} requests"
+    text = (
+        f"{format_count(run.opened)} connections{where} for "
+        f"{format_count(run.attempt_count)} requests"
+    )
     if not view.objects_job.keep_alive:
         return not_applicable_answer(f"{text}: none was to be kept.", **evidence)
     if share > OPENED_GOOD:
