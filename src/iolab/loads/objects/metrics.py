@@ -69,7 +69,7 @@ class ObjectsView(OperationsView, Record, dict=True):
         """Whether any operation was done in the window: HEAD, LIST and DELETE move no contents."""
         return bool(self.operation_sums.completed.sum() > 0)
 
-    def completed_count(self, host_index: int) -> int:
+    def measured_operation_count(self, host_index: int) -> int:
         """Whole operations: HEAD, LIST and DELETE too."""
         return sum(self.operation_count([host_index], operation) for operation in WHOLE_OPERATIONS)
 
