@@ -151,6 +151,16 @@ def test_a_refused_device_is_never_taken() -> None:
         assert stage.hosts["local"].asked(verb) == []
 
 
+@pytest.mark.parametrize("wish", [False, True])
+def test_what_lies_on_a_device_is_lost_only_where_the_study_says_so(*, wish: bool) -> None:
+    target = f"{DEVICE}overwrite = true\n" if wish else DEVICE
+    stage = stage_of("fill = 1", target=target).play()
+    assert stage.status is SessionStatus.DONE, stage.fault
+    host = stage.hosts["local"]
+    for verb in ("device", "device_open"):
+        assert {request["overwrite"] for request in host.asked(verb)} == {wish}
+
+
 def test_a_stop_while_it_is_prepared_is_an_interruption_and_the_state_is_made_again() -> None:
     stage = stage_of('purge = "discard"\nfill = 2')
     stage.stop = StopRequest()
