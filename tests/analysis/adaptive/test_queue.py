@@ -65,6 +65,7 @@ def test_a_curve_is_known_from_few_loads_within_what_it_claims() -> None:
     search = adaptive_searches_of_points(study, make_plan(study).points)[0]
     axis = adaptive_curve_from_log(study, search, RunResultLog(study, results))
     assert axis is not None
+    assert axis.next_load() is None
     points = axis.curve_points()
     assert len(points) == 24
     assert len(runs) <= 12
