@@ -184,6 +184,63 @@ def test_a_fault_came_after_the_last_question_that_was_answered_otherwise() -> N
     event = scenario.events[0]
     assert event.unseen_real_ns == scenario.answers[place - 1].asked_real_ns
     assert event.seen_real_ns == scenario.answers[place + 2].real_ns
+    faults = [answer.fault for answer in scenario.answers[place - 1 : place + 3]]
+    assert [bool(fault) for fault in faults] == [False, True, True, False]
+    assert "code 2" in faults[1]
+
+
+def test_a_witness_that_is_asked_no_more_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("iolab.session.scenario.ANSWERS_MAX", 20)
+    stage = played()
+    _, scenario = record_of(stage)
+    assert len(scenario.answers) == 20
+    texts = [event.text for event in stage.notes.events if isinstance(event, Notice)]
+    assert any("'healthy' is not asked any more" in text for text in texts)
+
+
+def test_a_phase_that_undoes_is_ended_by_what_a_witness_says_after_that() -> None:
+    """The witness says that all is well as the undo goes on, which takes six seconds."""
+    text = STUDY.replace('expect = "not healthy"\nwithin = "5s"\n', "").replace(
+        '[[event]]\nid = "mend"\naction = "mend"\nphase = "rebuild"\nafter = "8s"\n', ""
+    )
+    inventory = INVENTORY.replace('text = "broken"', 'text = "ok"', 1)
+    sets = ("event.lose.undo_phase=rebuild",)
+    _, scenario = record_of(played(inventory, sets, text=text, undo_s=6.0))
+    (event,) = scenario.events
+    phase = scenario.phases[2]
+    assert phase.ended_by is PhaseEndReason.WITNESS
+    undone_ns = event.undone_real_ns
+    assert undone_ns is not None
+    answers = [a for a in scenario.answers if undone_ns <= a.asked_real_ns < phase.end_real_ns]
+    assert len(answers) >= 2
+
+
+class RefusedTwice(RefusedOnce):
+    """What a host refuses the first two times."""
+
+    refused = 0
+
+    def __getitem__(self, verb: str) -> tuple[str, str]:
+        self.refused += 1
+        return super().__getitem__(verb) if self.refused == 2 else self.setdefault(verb, ("", ""))
+
+
+def test_an_event_that_needs_what_another_one_just_did_is_looked_at_again_when_it_is_due() -> None:
+    """Two seconds before, as in the rehearsal, there was no process yet."""
+    text = STUDY.replace(
+        "[method]",
+        '[[event]]\nid = "hang"\naction = "hang"\nphase = "degraded"\nafter = "3s"\n'
+        'undo_phase = "after"\n\n[method]',
+    )
+    inventory = f'{INVENTORY}\n[[action]]\nid = "hang"\nhost = "a"\nstop = "/run/osd.pid"\n'
+    refuses = RefusedTwice(resolve=("ENOENT", "there is no process"))
+    stage = played(inventory, text=text, refuses=refuses)
+    _, scenario = record_of(stage)
+    hang = next(event for event in scenario.events if event.id == "hang")
+    assert (hang.error, hang.is_undone) == ("", True)
+    assert len(verbs_of(stage, "resolve")) == 3
+    assert hang.start_real_ns is not None
+    assert abs(hang.start_real_ns - hang.due_real_ns) < 0.5e9
 
 
 def test_an_undo_is_written_down_before_its_event_and_struck_out_after_it() -> None:
@@ -664,6 +721,22 @@ def test_events_are_undone_the_newest_first_at_the_beginning_of_a_phase() -> Non
     stage = played(inventory, sets, text=text)
     texts = [step["text"] for step in stage.hosts["a"].agent.steps]
     assert texts == ["broken", "on", "ok", "off", "ok"]
+
+
+def test_events_are_undone_the_newest_first_whichever_undo_was_stored_first() -> None:
+    """The host looks for long at the first event, and stores its undo after the other's."""
+    text = STUDY.replace(
+        "[method]",
+        '[[event]]\nid = "more"\naction = "more"\nphase = "degraded"\nafter = "2.5s"\n\n[method]',
+    )
+    setting = 'file = "/sys/fake/state"\ntext = "broken"\nundo_text = "ok"'
+    more = 'file = "/sys/fake/more"\ntext = "on"\nundo_text = "off"'
+    inventory = INVENTORY.replace(setting, 'stop = "/run/osd.pid"')
+    inventory += f'\n[[action]]\nid = "more"\nhost = "a"\n{more}\n'
+    sets = (*UNDONE_AFTER, "event.more.undo_phase=after")
+    stage = played(inventory, sets, text=text, resolve_s=1.8)
+    steps = [step.get("signal") or step["text"] for step in stage.hosts["a"].agent.steps]
+    assert steps == ["STOP", "on", "off", "CONT"]
 
 
 def test_an_undo_that_the_end_of_the_load_cuts_short_is_asked_for_again() -> None:

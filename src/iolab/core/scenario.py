@@ -54,11 +54,6 @@ class ActionKind(StrEnum):
     LIMIT = "limit"
     """Limit what a control group asks of a device."""
 
-    @property
-    def is_resolved_by_agent(self) -> bool:
-        """Whether the host's agent turns it into steps, and refuses what is not the study's."""
-        return self not in {ActionKind.COMMAND, ActionKind.SETTING}
-
 
 class IoLimit(Record):
     """What a control group may do a second on each disk; None for as much as it can."""
@@ -351,7 +346,8 @@ class PhaseSpan(Record):
 class WitnessAnswer(Record):
     """What a witness said, None for nothing that can be used; by the controller's clock.
 
-    `throttle` names the setting that holds a rebuild back, as the witness says.
+    `throttle` names the setting that holds a rebuild back, as the witness says. `fault` is why it
+    said nothing that can be used, "" of one that was silent.
     """
 
     witness: str
@@ -360,6 +356,7 @@ class WitnessAnswer(Record):
     state: bool | None
     rebuilt_bytes: int | None = None
     throttle: Annotated[str, Meta(max_length=200)] = ""
+    fault: Annotated[str, Meta(max_length=200)] = ""
 
 
 class EventOutcome(Record):

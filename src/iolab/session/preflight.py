@@ -115,7 +115,7 @@ async def _action_preflight(
             else:
                 notes.append(
                     f"the action '{action.id}' cannot be done yet: {refusal.message.rstrip('.')}; "
-                    "it fails unless an event before it changes that"
+                    "it fails unless an event before it has changed that when it is due"
                 )
     return EventPreflight((*faults, *_held_object_faults(scenario, undos)), tuple(notes))
 

@@ -15,6 +15,7 @@ from iolab.core.run import PlannedRun
 from iolab.core.scenario import (
     ANSWERS_MAX,
     READBACK_PHASE,
+    Action,
     EventOutcome,
     EventPlan,
     PhaseEndReason,
@@ -40,7 +41,7 @@ from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunInProgress
 from iolab.session.neighbour import LEAD_S, NO_LIMIT, NeighbourLoads
 from iolab.session.witness import WitnessReader
-from iolab.text import list_text
+from iolab.text import excerpt, list_text
 from iolab.units import NS_PER_S
 
 STEP_GRACE_S: Final = 15.0
@@ -64,6 +65,9 @@ POLL_S: Final = 0.1
 
 PREPARE_S: Final = 2.0
 """Before an event: its host looks at what it does, and writes down what undoes it."""
+
+FAULT_CHARACTERS: Final = 100
+"""Of why a witness said nothing, which stands in each such answer."""
 
 NOT_BEGUN: Final = "it had not begun when it was to be undone"
 
@@ -295,7 +299,7 @@ class PhaseRunner:
             return PhaseEndReason.TIME
         limit_ns = start_ns + round(phase.longest_s * NS_PER_S)
         while self._session.clock.real_ns() < limit_ns:
-            since_ns = max([start_ns, *self._event_ends_ns(phase)])
+            since_ns = max([start_ns, *self._event_and_undo_ends_ns(phase)])
             if all(task.done() for task in events) and self._is_expected_state_confirmed(
                 phase.until, since_ns
             ):
@@ -303,9 +307,13 @@ class PhaseRunner:
             await asyncio.sleep(POLL_S)
         return PhaseEndReason.LIMIT
 
-    def _event_ends_ns(self, phase: PhasePlan) -> list[int]:
-        of_phase = (o for o in self._outcomes.values() if o.phase == phase.id)
-        return [outcome.end_real_ns for outcome in of_phase if outcome.end_real_ns is not None]
+    def _event_and_undo_ends_ns(self, phase: PhasePlan) -> list[int]:
+        """When the events of a phase, and the undos that it began with, were done."""
+        undone = {event.id for event in self._plan.events if event.undo_phase == phase.id}
+        outcomes = self._outcomes.values()
+        ends = [outcome.end_real_ns for outcome in outcomes if outcome.phase == phase.id]
+        ends += [outcome.undone_real_ns for outcome in outcomes if outcome.id in undone]
+        return [end for end in ends if end is not None]
 
     def _is_expected_state_confirmed(self, expected: WitnessExpectation, since_ns: int) -> bool:
         """Whether the last answers to what was asked since then all say so."""
@@ -401,7 +409,7 @@ class PhaseRunner:
         if self._leave_out_if_refused(event, due_ns):
             return False
         try:
-            resolved = await resolve_action(self._session.study, host, action)
+            resolved = await self._resolve_action(host, action, due_ns)
             pending = await self._store_undo_on_host(event, host, resolved)
             await self._sleep_until(due_ns)
             if self._leave_out_if_refused(
@@ -429,6 +437,21 @@ class PhaseRunner:
                 event, replace(outcome, end_real_ns=self._session.clock.real_ns()), fault
             )
         return False
+
+    async def _resolve_action(
+        self, host: Host, action: Action, due_ns: int
+    ) -> ResolvedActionAnswer:
+        """What the host is to do; what it refuses ahead of time it is asked once more when due.
+
+        An event just before may bring about what the action needs.
+        """
+        try:
+            return await resolve_action(self._session.study, host, action)
+        except AgentRefusalError:
+            if self._session.clock.real_ns() >= due_ns:
+                raise
+        await self._sleep_until(due_ns)
+        return await resolve_action(self._session.study, host, action)
 
     def _record_event_failure(
         self, event: EventPlan, outcome: EventOutcome, fault: HostError
@@ -547,7 +570,7 @@ class PhaseRunner:
         """
         self._request_load_ends(neighbour_events)
         faults: list[HostError] = []
-        for undo in reversed(undos):
+        for undo in sorted(undos, key=self._begin_ns_of_undo, reverse=True):
             try:
                 await self._undo_action(undo)
                 self._undos.remove(undo)
@@ -559,6 +582,11 @@ class PhaseRunner:
             self._neighbour_events.remove(event)
         if faults:
             raise faults[0]
+
+    def _begin_ns_of_undo(self, undo: _PendingUndo) -> int:
+        """When its event began, or is to begin: hosts may store the undos in another order."""
+        outcome = self._outcomes[undo.event.id]
+        return outcome.due_real_ns if outcome.start_real_ns is None else outcome.start_real_ns
 
     def _request_load_ends(self, neighbour_events: Sequence[EventPlan]) -> None:
         """Loads are undone from now on, however long their engines take."""
@@ -631,9 +659,13 @@ class PhaseRunner:
                     reading.state,
                     reading.rebuilt_bytes,
                     reading.throttle,
+                    excerpt(reading.fault, FAULT_CHARACTERS),
                 )
             )
             await self._sleep_until(asked_ns + round(witness.interval_s * NS_PER_S))
+        if not host.lost_reason:
+            message = f"Witness '{witness.id}' is not asked any more: a run keeps {ANSWERS_MAX:,}"
+            self._session.emit(Notice(f"{message} answers. Set a longer 'every'."))
 
     def _recorded_outcome(self, outcome: EventOutcome) -> EventOutcome:
         """The outcome with the answers that show its effect, and texts that a record can hold."""
