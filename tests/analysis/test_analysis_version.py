@@ -14,7 +14,7 @@ from iolab.analysis.kinds import ANALYSIS_VERSION, judge_run
 from iolab.core.metric_spec import MetricSpec, metric_spec
 from iolab.registry import LOADS, analysis_kinds
 
-RECORDED: Final = (49, "8bcda0f2a5233c82")
+RECORDED: Final = (50, "ac38bb0177711fcb")
 """The version, and the digest of what it judges by."""
 
 ROOMS: Final = ("iolab.analysis.", "iolab.stats.")

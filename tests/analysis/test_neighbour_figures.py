@@ -207,7 +207,7 @@ def test_latencies_of_other_loads_have_no_ratio_but_a_reason(session: Session, r
     found = phases(result)["degraded"]
     assert [found.p50_ratio.value, found.p99_ratio.value, found.mean_ratio.value] == [None] * 3
     assert reason in found.unequal_load
-    assert reason in neighbours_note([scenario_of(result)])
+    assert reason in neighbours_note([scenario_of(result)], result.metrics)
     assert reason in run_fault_impact_sentence(result)
 
 
@@ -259,6 +259,55 @@ def test_the_table_has_both_loads_of_each_phase() -> None:
     assert "noise" in " ".join(rows[0])
     assert "7.48" in " ".join(rows[0])
     assert "noise" not in " ".join(rows[2])
+
+
+def test_the_table_has_the_neighbours_of_all_repeats() -> None:
+    """The last one did not run in the first repeat."""
+    result = judged(victim())
+    scenario = scenario_of(result)
+    (neighbour,) = scenario.neighbours
+    repeats = [replace(scenario, neighbours=())]
+    for iops, p99_ns in ((100.0, 2e6), (900.0, 18e6)):
+        part = replace(
+            neighbour.phases[0], iops=Metric(iops, "1/s"), lat_ns_p99=Metric(p99_ns, "ns")
+        )
+        repeats.append(replace(scenario, neighbours=(replace(neighbour, phases=(part,)),)))
+    table = neighbours_table(repeats, result.metrics)
+    assert table is not None
+    assert [cell.text for cell in table.rows[0]][1:4] == ["noise", "300", "6.00 ms"]
+
+
+def test_the_note_names_each_phase_without_ratios_and_how_many_repeats_lack_them() -> None:
+    result = judged(victim(paced=False))
+    scenario = scenario_of(result)
+    assert "None in phases 'degraded', 'rebuild' and 'after', where the load has no" in (
+        neighbours_note([scenario], result.metrics)
+    )
+    phases = [replace(phase, unequal_load="") for phase in scenario.phases]
+    note = neighbours_note([scenario, replace(scenario, phases=tuple(phases))], result.metrics)
+    assert "In 1 of 2 repeats none in phases 'degraded', 'rebuild' and 'after', where" in note
+
+
+def test_a_neighbour_is_held_to_its_rate_in_phases_without_its_limit() -> None:
+    session = neighboured(500, 200)
+    (run,) = session.record.neighbours
+    job = replace(run.point.job, rate_iops=1000 // run.point.job.jobs_per_client)
+    point = replace(run.point, job=job)
+    result = judged(session.but(replace(session.record, neighbours=(replace(run, point=point),))))
+    (check,) = [check for check in result.verdict.checks if check.code == "neighbour-absent"]
+    assert check.level is VerdictLevel.INDICATIVE
+    assert "in phase 'degraded'" in check.message
+    assert "'rebuild'" not in check.message
+
+
+def test_a_neighbour_without_a_disk_leaves_the_limit_of_another_one_known() -> None:
+    session = neighboured(500, 400)
+    (run,) = session.record.neighbours
+    free = replace(run, event="free", limited_disks=())
+    record = replace(session.record, neighbours=(run, free))
+    check = limit_check(judged(session.but(record)))
+    assert check.level is VerdictLevel.INVALID
+    assert "did not hold it" in check.message
 
 
 def test_a_report_has_the_table_of_neighbours_open_below_that_of_phases() -> None:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from iolab.analysis.points import summarise_points
 from iolab.cli.details import run_detail_lines
 from iolab.core.metric import Metric, RunResult
+from iolab.core.metric_spec import phase_metric_key
 from iolab.registry import report_kinds
 from iolab.report.scenario import (
     INVALID_PHASES,
@@ -100,7 +101,8 @@ def test_ratios_that_are_surely_below_one_are_doubted_below_their_table() -> Non
     for high, is_doubted in ((0.8, True), (1.2, False)):
         ratio = Metric(0.5, "x", 0.3, high)
         phases = (before, replace(degraded, p99_ratio=ratio), *later)
-        note = neighbours_note([replace(scenario, phases=phases)])
+        metrics = {phase_metric_key("degraded", "p99_ratio"): ratio}
+        note = neighbours_note([replace(scenario, phases=phases)], metrics)
         assert ("In phase 'degraded' the p99 got shorter" in note) is is_doubted
 
 

@@ -150,7 +150,7 @@ asked of every kind of load that does not leave it out."""
 
 CheckOrSlot: TypeAlias = Check[View] | HostKindCheckSlot
 
-ANALYSIS_VERSION: Final = 49
+ANALYSIS_VERSION: Final = 50
 """Rises whenever the same record could get another number or another level."""
 
 JUDGED_TELEMETRY: Final = {"cpu": ALL_CORES, "agent": None, "thermal": None, METERS: None}

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.steady import SteadinessView
 from iolab.analysis.sums import LoadSums
-from iolab.analysis.window import MeasuredPart, Window, to_controller_clock_ns
+from iolab.analysis.window import MeasuredPart, Window, interval_ends_ns
 from iolab.core.bins import BIN_COUNT, LATENCY_NAMES, PERCENTILES
 from iolab.core.histogram import MIDDLE_NS, UPPER_NS, Histogram
 from iolab.core.metric import Metric
@@ -285,8 +285,7 @@ def _latency_counts_by_second(
     would take gigabytes.
     """
     table = record.intervals
-    offsets = np.array([host.clock_offset_ns for host in record.hosts], dtype=np.int64)
-    middle = to_controller_clock_ns(table.end_real_ns, offsets[table.host]) - table.span_ns // 2
+    middle = interval_ends_ns(record) - table.span_ns // 2
     seconds = int(window.seconds)
     second = np.clip((middle - window.start_ns) // NS_PER_S, 0, seconds - 1)
     stride = int(table.seq.max(initial=0)) + 1

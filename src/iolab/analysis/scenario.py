@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.rebuild import rebuild_rate
 from iolab.analysis.view import RunView
-from iolab.analysis.window import EDGE_SLACK_NS, Window, to_controller_clock_ns
+from iolab.analysis.window import EDGE_SLACK_NS, Window, interval_ends_ns, to_controller_clock_ns
 from iolab.core.bins import BIN_COUNT
 from iolab.core.histogram import LOWER_NS, MIDDLE_NS, UPPER_NS, bin_index_of_ns
 from iolab.core.metric import (
@@ -106,8 +106,7 @@ class PerSecondHistograms:
     def _spread_ios_over_seconds(self, record: RunRecord, moments_s: Sequence[float]) -> None:
         """Keep second, bin and number of I/Os: most bins of most seconds have none."""
         table, bins = record.intervals, record.bins
-        offsets = np.array([host.clock_offset_ns for host in record.hosts], dtype=np.int64)
-        ends = to_controller_clock_ns(table.end_real_ns, offsets[table.host]) - self.start_ns
+        ends = interval_ends_ns(record) - self.start_ns
         stride = int(table.seq.max(initial=0)) + 1
         keys = table.host.astype(np.int64) * stride + table.seq
         order = np.argsort(keys, kind="stable")
@@ -119,6 +118,9 @@ class PerSecondHistograms:
         first = last - np.maximum(table.span_ns[rows], 1) / NS_PER_S
         ended = ends[rows] / NS_PER_S
         latest = ended - LOWER_NS[bin_index] / NS_PER_S
+        if record.run.point.job.is_paced:
+            # What waited for a stall was due one after the other: the last bin has it all.
+            last = np.where(bin_index == BIN_COUNT - 1, latest, last)
         begin_s = 0.0
         for moment_s in moments_s:
             before = (ended > begin_s) & (ended <= moment_s)
@@ -134,19 +136,22 @@ class PerSecondHistograms:
         pairs = np.unique(np.stack((host, direction), axis=1), axis=0).tolist()
         self.streams = {(a, b): np.zeros(self.seconds) for a, b in pairs}
         parts = [(np.zeros(0, np.int32), np.zeros(0, np.int16), np.zeros(0))]
-        for second in range(math.ceil(float(span_s.max(initial=0.0))) + 1):
-            low = np.maximum(first, np.floor(first) + second)
-            high = np.minimum(last, np.floor(first) + second + 1)
-            share = np.clip((high - low) / span_s, 0.0, 1.0)
-            at = (np.floor(first) + second).astype(np.int64)
+        seconds_at = np.floor(first)
+        left = np.arange(len(first))
+        while left.size:
+            low = np.maximum(first[left], seconds_at[left])
+            high = np.minimum(last[left], seconds_at[left] + 1)
+            share = np.clip((high - low) / span_s[left], 0.0, 1.0)
+            at = seconds_at[left].astype(np.int64)
             inside = (at >= 0) & (at < self.seconds) & (share > 0)
-            ios = count * share
-            parts.append(
-                (at[inside].astype(np.int32), bin_index[inside].astype(np.int16), ios[inside])
-            )
+            rows_inside, at, ios = left[inside], at[inside], (count[left] * share)[inside]
+            bins_inside = bin_index[rows_inside].astype(np.int16)
+            parts.append((at.astype(np.int32), bins_inside, ios))
             for pair, series in self.streams.items():
-                own = inside & (host == pair[0]) & (direction == pair[1])
+                own = (host[rows_inside] == pair[0]) & (direction[rows_inside] == pair[1])
                 np.add.at(series, at[own], ios[own])
+            seconds_at += 1
+            left = left[seconds_at[left] < last[left]]
         at, bin_index, ios = (np.concatenate(column) for column in zip(*parts, strict=True))
         by_second = np.argsort(at, kind="stable")
         self._bins, self._ios = bin_index[by_second], ios[by_second]
@@ -408,8 +413,7 @@ def baseline_window(record: RunRecord) -> Window | None:
 def record_cut_to_window(record: RunRecord, window: Window) -> RunRecord:
     """The record with the intervals alone that end in a window."""
     table = record.intervals
-    offsets = np.array([host.clock_offset_ns for host in record.hosts], dtype=np.int64)
-    ends = to_controller_clock_ns(table.end_real_ns, offsets[table.host])
+    ends = interval_ends_ns(record)
     inside = (ends > window.start_ns) & (ends <= window.end_ns + EDGE_SLACK_NS)
     columns = {name: getattr(table, name)[inside] for name in field_names(IntervalTable)}
     return replace(record, intervals=IntervalTable(**columns))
@@ -658,8 +662,7 @@ def _neighbour_limit_figures(
         return
     disk_count = sum(map(len, disks))
     table = record.intervals
-    offsets = np.array([host.clock_offset_ns for host in record.hosts], dtype=np.int64)
-    ends = to_controller_clock_ns(table.end_real_ns, offsets[table.host])
+    ends = interval_ends_ns(record)
     # The load's own limit is the oldest; of each rate the newest holds.
     limits = sorted(
         (event.start_real_ns, event.id != neighbour, place)
@@ -742,16 +745,20 @@ def _event_figures(second_histograms: PerSecondHistograms, event: EventOutcome) 
 def _unhealthy_spans_s(
     second_histograms: PerSecondHistograms, scenario: ScenarioOutcome, fault: EventOutcome
 ) -> Iterator[tuple[float, float]]:
-    """From each first answer that all is not well to the next one that it is, or to the end."""
+    """From the question of a first answer that does not say that all is well to one that does.
+
+    A witness that hangs with the storage says nothing, and that long after it was asked.
+    """
     expected, begin, end_s = fault.expected, None, float(second_histograms.seconds)
     answers = [a for a in scenario.answers if expected and a.witness == expected.witness]
     for answer in answers:
+        asked_s = second_histograms.seconds_since_first_phase(answer.asked_real_ns)
         at = second_histograms.seconds_since_first_phase(answer.real_ns)
         is_well = (
             expected is not None and answer.state is not None and answer.state is not expected.state
         )
-        if not is_well and begin is None and 0 <= at < end_s:
-            begin = at
+        if not is_well and begin is None and at >= 0 and asked_s < end_s:
+            begin = max(asked_s, 0.0)
         elif is_well and begin is not None:
             yield begin, min(at, end_s)
             begin = None
@@ -975,13 +982,17 @@ def _seconds_until_back_in_baseline_band(level_series: _LevelSeries, from_s: flo
 
 
 def rebuild_window(scenario: ScenarioOutcome) -> Window | None:
-    """From the last action before it to when redundancy was back; None where it never was."""
+    """From the last action, or undo of one, to when redundancy was back; None where it never was.
+
+    Where a fault is over when it is undone the rebuild begins then.
+    """
     fault = fault_event(scenario)
     redundancy = _seconds_to_redundancy(scenario, fault) if fault else None
     if fault is None or redundancy is None or redundancy.value is None:
         return None
     end_ns = (fault.start_real_ns or 0) + round(redundancy.value * NS_PER_S)
-    begins = (event.start_real_ns for event in scenario.events if event.is_action)
+    actions = [event for event in scenario.events if event.is_action]
+    begins = (ns for event in actions for ns in (event.start_real_ns, event.undone_real_ns))
     return Window(max(b for b in begins if b is not None and b < end_ns), end_ns)
 
 

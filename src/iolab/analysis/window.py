@@ -83,10 +83,16 @@ class MeasuredPart(Record):
     bin_group_mask: Mask
 
 
+def interval_ends_ns(record: RunRecord) -> Ints:
+    """When each interval of a record ended, by the controller's clock."""
+    table = record.intervals
+    return to_controller_clock_ns(table.end_real_ns, _clock_offsets_ns(record.hosts)[table.host])
+
+
 def find_measured_part(record: RunRecord, rule_window: Window | None = None) -> MeasuredPart:
     """The measured part of the record: after its warm-up, or what a rule `rule_window` instead."""
     table = record.intervals
-    ends = to_controller_clock_ns(table.end_real_ns, _clock_offsets_ns(record.hosts)[table.host])
+    ends = interval_ends_ns(record)
     starts = ends - table.span_ns
     hosts = _host_windows(record, starts, ends)
     warmup_ns = round(record.warmup_s * 1e9)

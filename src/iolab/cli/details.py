@@ -171,7 +171,7 @@ def _run_detail_lines(
             yield literal_text(note, QUIET_STYLE)
         if (neighbours := neighbours_table([result.scenario], result.metrics)) is not None:
             yield grouped_report_table(neighbours)
-            yield literal_text(neighbours_note([result.scenario]), QUIET_STYLE)
+            yield literal_text(neighbours_note([result.scenario], result.metrics), QUIET_STYLE)
     if len(result.hosts) > 1:
         yield from _host_metric_lines(result)
     yield from report_kinds().booted_hosts.run_nodes_terminal_screen(result)

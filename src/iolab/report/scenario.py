@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean, geometric_mean
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from iolab.core.metric import Metric, PhaseFigures, RunResult, ScenarioFigures
+from iolab.core.metric import (
+    Metric,
+    NeighbourPhaseFigures,
+    PhaseFigures,
+    RunResult,
+    ScenarioFigures,
+)
 from iolab.core.metric_spec import phase_metric_key, scenario_metric_key
 from iolab.core.scenario import MOUNT_TEXTS
 from iolab.report.numbers import DASH, TOO_FEW_REPEATS, metric_value_text, ratio_text
@@ -54,6 +61,9 @@ DISTURBED_BASELINE: Final = (
 
 NEAR_S: Final = 1.5
 """An event begins, and is undone, so near to the phase that it is of."""
+
+REASONS_SHOWN: Final = 2
+"""Of repeats whose ratios are missing for several reasons."""
 
 _RATIOS: Final = ("p50", "p99")
 _TEXTS: Final = ("Phase", "Ended by")
@@ -124,20 +134,26 @@ def neighbours_table(
     scenarios: Sequence[ScenarioFigures], metrics: Mapping[str, Metric]
 ) -> Table | None:
     """What neighbours did in each phase, and how the measured load fared; None without any."""
-    first = scenarios[0]
-    if not first.neighbours:
+    neighbours = [neighbour for scenario in scenarios for neighbour in scenario.neighbours]
+    if not neighbours:
         return None
     rows = []
-    for phase in first.phases[1:]:
-        own = [
-            (neighbour, figures)
-            for neighbour in first.neighbours
-            for figures in neighbour.phases
-            if figures.id == phase.id
+    for phase in scenarios[0].phases[1:]:
+        own: dict[str, list[NeighbourPhaseFigures]] = {}
+        for neighbour in neighbours:
+            figures = [part for part in neighbour.phases if part.id == phase.id]
+            if figures:
+                own.setdefault(neighbour.event, []).extend(figures)
+        workloads = {neighbour.event: neighbour.workload for neighbour in neighbours}
+        names = [workloads[event] for event in own]
+        texts = [
+            metric_value_text(_mean_over_repeats([part.iops for part in parts]), bare_rate=True)
+            for parts in own.values()
         ]
-        names = [neighbour.workload for neighbour, _ in own]
-        texts = [metric_value_text(figures.iops, bare_rate=True) for _, figures in own]
-        p99s = [metric_value_text(figures.lat_ns_p99) for _, figures in own]
+        p99s = [
+            metric_value_text(_mean_over_repeats([part.lat_ns_p99 for part in parts]))
+            for parts in own.values()
+        ]
         ratios = (
             metrics.get(phase_metric_key(phase.id, f"{name}_ratio"), Metric(None, "x"))
             for name in ("p50", "p99", "mean")
@@ -159,6 +175,15 @@ def neighbours_table(
     return Table(NEIGHBOURS_TITLE, columns, tuple(rows))
 
 
+def _mean_over_repeats(metrics: Sequence[Metric]) -> Metric:
+    """The geometric mean, as of other figures; of one that is zero the arithmetic one."""
+    values = [metric.value for metric in metrics if metric.value is not None]
+    if not values:
+        return Metric(None, metrics[0].unit)
+    mean = geometric_mean(values) if min(values) > 0 else fmean(values)
+    return Metric(mean, metrics[0].unit)
+
+
 def _ratio_with_interval_text(ratio: Metric) -> str:
     if ratio.value is None:
         return DASH
@@ -169,13 +194,28 @@ def _ratio_with_interval_text(ratio: Metric) -> str:
     return f"{text} ({' to '.join(ends)})"
 
 
-def neighbours_note(scenarios: Sequence[ScenarioFigures]) -> str:
-    """What its ratios are of, and why some are missing."""
+def neighbours_note(scenarios: Sequence[ScenarioFigures], metrics: Mapping[str, Metric]) -> str:
+    """What its ratios are of, and why some are missing; the metrics are those of the table."""
     note = "Rate and latencies of the measured load are multiples of those of its first phase."
-    reasons = {phase.unequal_load: phase.id for phase in scenarios[0].phases if phase.unequal_load}
-    texts = [f"none in phase '{phase}', where {reason}" for reason, phase in reasons.items()]
+    phases_of_reason: dict[tuple[str, str], list[str]] = {}
     for phase in scenarios[0].phases[1:]:
-        ratios = {"p50": phase.p50_ratio, "p99": phase.p99_ratio, "mean": phase.mean_ratio}
+        own = [part for scenario in scenarios for part in scenario.phases if part.id == phase.id]
+        reasons = [part.unequal_load for part in own if part.unequal_load]
+        if reasons:
+            is_of_all = len(reasons) == len(own)
+            repeats = "" if is_of_all else f"in {len(reasons)} of {len(own)} repeats "
+            reason = list_text(dict.fromkeys(reasons), REASONS_SHOWN)
+            phases_of_reason.setdefault((repeats, reason), []).append(quote_value(phase.id))
+    texts = [
+        f"{repeats}none in {'phase' if len(names) == 1 else 'phases'} {list_text(names)}, "
+        f"where {reason}"
+        for (repeats, reason), names in phases_of_reason.items()
+    ]
+    for phase in scenarios[0].phases[1:]:
+        ratios = {
+            name: metrics.get(phase_metric_key(phase.id, f"{name}_ratio"), Metric(None, "x"))
+            for name in ("p50", "p99", "mean")
+        }
         shorter = [name for name, ratio in ratios.items() if ratio.high and ratio.high < 1]
         if shorter:
             texts.append(
@@ -689,12 +729,13 @@ def _chart_group_of_point(brief: Brief, point: PointSummary) -> ChartGroup:
     sentence = fault_impact_sentence(scenarios, metrics) if point.is_trusted else INVALID_PHASES
     doubt = "" if point.is_trusted else f"{INVALID_PHASES} "
     chart = scenario_chart(title, scenarios, style.token, sentence)
+    below = [(neighbours, neighbours_note(scenarios, metrics))] if neighbours else []
     return ChartGroup(
         title,
         (chart,),
         phases_table(scenarios, metrics),
         f"{doubt}{phases_note(scenarios, metrics)}".rstrip(),
-        tables_below_with_notes=((neighbours, neighbours_note(scenarios)),) if neighbours else (),
+        tables_below_with_notes=tuple(below),
         detail_tables_with_notes=((detected_changes_table(scenarios), _CHANGES_NOTE),),
     )
 

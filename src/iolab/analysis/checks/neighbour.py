@@ -19,8 +19,9 @@ from iolab.analysis.check import (
 from iolab.analysis.view import RunView
 from iolab.core.metric import NeighbourFigures
 from iolab.core.run import Point
+from iolab.core.scenario import ScenarioOutcome
 from iolab.text import counted_noun, percent_text, quote_value
-from iolab.units import significant_digits_text
+from iolab.units import NS_PER_S, significant_digits_text
 
 SILENT_S_MAX: Final = 3
 """So many seconds without I/O may be of a storage that stands still, or of a load that does."""
@@ -33,6 +34,9 @@ LIMIT_KEPT: Final = 1.1
 
 LIMIT_USED: Final = 0.8
 """With less of its limit a load is held back by something else."""
+
+UNDO_NS: Final = NS_PER_S // 2
+"""A limit that is lifted so soon after a phase began, as it begins, is none of that phase."""
 
 NO_NEIGHBOUR: Final = "No event begins a load."
 
@@ -54,7 +58,7 @@ def check_neighbour_absent(view: RunView) -> CheckAnswer:
     points = {run.event: run.point for run in view.record.neighbours}
     for neighbour in _neighbour_figures(view):
         answers += _neighbour_activity_answers(neighbour)
-        answers += _neighbour_rate_answers(neighbour, points[neighbour.event])
+        answers += _neighbour_rate_answers(view, neighbour, points[neighbour.event])
     return worst_answer(answers)
 
 
@@ -72,21 +76,43 @@ def _neighbour_activity_answers(neighbour: NeighbourFigures) -> Iterator[CheckAn
         yield indicative_answer(text, event=event, failed=neighbour.failed_ios)
 
 
-def _neighbour_rate_answers(neighbour: NeighbourFigures, point: Point) -> Iterator[CheckAnswer]:
-    """Whether it came to the rate that its workload asks for, where nothing limits it."""
+def _neighbour_rate_answers(
+    view: RunView, neighbour: NeighbourFigures, point: Point
+) -> Iterator[CheckAnswer]:
+    """Whether it came to the rate that its workload asks for, in phases where nothing limits it."""
     each = point.job.target_iops_per_job
-    if each is None or neighbour.limit_figures:
+    if each is None:
         return
+    limited = _phases_with_limit(view.record.scenario, neighbour.event)
     wanted = sum(each * point.job_on_host(host).jobs_per_client for host in neighbour.hosts)
     for phase in neighbour.phases:
         rate = phase.iops.value or 0.0
-        if 0 < rate < RATE_KEPT * wanted:
+        if phase.id not in limited and 0 < rate < RATE_KEPT * wanted:
             text = (
                 f"The load of event {quote_value(neighbour.event)} did "
                 f"{significant_digits_text(rate)} of its {significant_digits_text(wanted)} IOPS "
                 f"in phase {quote_value(phase.id)}."
             )
             yield indicative_answer(text, event=neighbour.event, rate=rate)
+
+
+def _phases_with_limit(scenario: ScenarioOutcome | None, load_event: str) -> set[str]:
+    """The phases in which a limit of that load was in force for longer than its undo takes."""
+    if scenario is None:
+        return set()
+    limits = [
+        (event.start_real_ns, event.undone_real_ns)
+        for event in scenario.events
+        if event.io_limit is not None and load_event in {event.load_event, event.id}
+    ]
+    return {
+        span.id
+        for span in scenario.phases
+        for start_ns, undone_ns in limits
+        if start_ns is not None
+        and start_ns < span.end_real_ns
+        and (undone_ns is None or undone_ns > span.start_real_ns + UNDO_NS)
+    }
 
 
 @check(
@@ -102,8 +128,8 @@ def check_neighbour_unlimited(view: RunView) -> CheckAnswer:
         if limit.rate
     ]
     scenario = view.record.scenario
-    limited = [event for event in scenario.events if event.io_limit] if scenario else []
-    if limited and not all(run.limited_disks for run in view.record.neighbours):
+    limited = {e.load_event or e.id for e in scenario.events if e.io_limit} if scenario else set()
+    if not all(run.limited_disks for run in view.record.neighbours if run.event in limited):
         return unchecked_answer("which disks were limited is not known: an agent ended before")
     if not limits:
         return not_applicable_answer("No event limits a load.")

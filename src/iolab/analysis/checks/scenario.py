@@ -119,9 +119,11 @@ def _unwitnessed_event_answer(scenario: ScenarioOutcome, event: EventOutcome) ->
     name, state = quote_value(event.id), quote_value(str(event.expected))
     evidence: EvidenceValues = {"event": event.id, "answers": len(known), "asked": len(answers)}
     if not known:
+        faults = [answer.fault.rstrip(".") for answer in answers if answer.fault]
+        why = f" (the last time: {faults[-1]})" if faults else ""
         return unchecked_answer(
             f"whether event {name} happened is unknown, since its witness gave no usable answer to "
-            f"{counted_noun(len(answers), 'question')} after it",
+            f"{counted_noun(len(answers), 'question')} after it{why}",
             **evidence,
         )
     return invalid_answer(
