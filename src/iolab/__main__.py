@@ -25,9 +25,9 @@ def main() -> None:
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     # While modules are read nothing is to be put in order: the kernel ends the process, quietly.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from iolab.cli.memory_limit import run_command_under_memory_limit
+    from iolab.cli.memory_limit import run_command_in_child_if_memory_limited
 
-    code = run_command_under_memory_limit(_run_command_line_with_sigint, sys.argv[1:])
+    code = run_command_in_child_if_memory_limited(_run_command_line_with_sigint, sys.argv[1:])
     # The kernel frees all memory at once; to take hundreds of modules apart one by one, as
     # `sys.exit` does, took a tenth of a short command. Whatever was printed is flushed already.
     os._exit(code)

@@ -69,7 +69,9 @@ def test_no_line_is_wider_than_the_terminal_and_none_wraps(width: int) -> None:
 
 
 def test_a_run_with_phases_shows_the_current_one_and_the_last_event() -> None:
-    state = replace(measuring(), scenario_phases={"before": 10.0, "degraded": 60.0, "after": 10.0})
+    state = replace(
+        measuring(), max_phase_s_by_id={"before": 10.0, "degraded": 60.0, "after": 10.0}
+    )
     (line,) = (line for line in drawn(state, 80) if line.startswith("phases"))
     assert line.split("phases", 1)[1].strip() == "before › degraded › after"
     state = state.after_event(ScenarioNotice("Phase 'degraded' begins.", "degraded"), 20.0)

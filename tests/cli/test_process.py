@@ -148,7 +148,7 @@ def test_load_is_not_begun_in_too_little_address_space(tmp_path: Path, limit_kib
 
 ENDED = """
 import os, resource, signal, sys
-from iolab.cli.memory_limit import run_command_under_memory_limit
+from iolab.cli.memory_limit import run_command_in_child_if_memory_limited
 resource.setrlimit(resource.RLIMIT_AS, (1 << 40, 1 << 40))
 ends = {
     "abort": lambda argv: os.abort(),
@@ -158,7 +158,7 @@ ends = {
     "term": lambda argv: os.kill(os.getpid(), signal.SIGTERM),
 }
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-sys.exit(run_command_under_memory_limit(ends[sys.argv[1]], ["show"]))
+sys.exit(run_command_in_child_if_memory_limited(ends[sys.argv[1]], ["show"]))
 """
 """A command under a limit that ends as libraries do for want of memory, or otherwise."""
 

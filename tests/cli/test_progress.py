@@ -79,7 +79,7 @@ def test_the_end_is_foretold_from_the_method_and_then_from_the_runs_that_were_ti
 
 def test_a_phase_that_ended_early_shortens_what_is_left() -> None:
     phases = {"before": 20.0, "rebuild": 1_200.0, "after": 20.0}
-    state = replace(fresh(run_count=1), load_s=1_240.0, scenario_phases=phases)
+    state = replace(fresh(run_count=1), load_s=1_240.0, max_phase_s_by_id=phases)
     state = state.after_event(RunPreparing(RUN), 100.0)
     state = state.after_event(ScenarioNotice("Phase 'rebuild' begins.", "rebuild"), 120.0)
     rest_s = 1 + RUN_OVERHEAD_S

@@ -141,14 +141,14 @@ def _parse_requirements(
     )
 
 
-def _parse_budget(text: str | None, faults: list[Any]) -> Budget | None:
+def _parse_budget(text: str | None, faults_to_extend: list[Any]) -> Budget | None:
     from iolab.published.choose import Budget
 
     if text is None:
         return None
     amount = _BUDGET.fullmatch(text)
     if amount is None or float(amount[1]) <= 0:
-        faults.append(
+        faults_to_extend.append(
             Fault(f"--budget is {quote_value(text)}.", "Write an amount, as '400000 EUR'.")
         )
         return None

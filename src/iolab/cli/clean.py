@@ -120,22 +120,24 @@ def _clean_store_or_namespace(
 
 
 def _cleanup_result_text(
-    leftovers: Mapping[str, HostLeftovers], removed: Mapping[str, HostLeftovers], path: str | None
+    leftovers_by_host: Mapping[str, HostLeftovers],
+    removed_by_host: Mapping[str, HostLeftovers],
+    path: str | None,
 ) -> str:
-    if not leftovers:
+    if not leftovers_by_host:
         return f"Nothing was left by killed sessions{f' in {path}' if path else ''}."
-    if not removed:
+    if not removed_by_host:
         return f"Nothing was removed; '{iolab_command_line('clean')}' with --yes removes it."
     return "Removed."
 
 
-def _show_leftovers(leftovers: Mapping[str, HostLeftovers]) -> None:
+def _show_leftovers(leftovers_by_host: Mapping[str, HostLeftovers]) -> None:
     from iolab.report.table import Column
     from iolab.report.terminal import literal_text, terminal_table
 
     rows = [
         [literal_text(name), literal_text(kind), literal_text(which)]
-        for name, left in leftovers.items()
+        for name, left in leftovers_by_host.items()
         for kind, which in _removable_kinds_and_names(left)
     ]
     if rows:
@@ -143,16 +145,16 @@ def _show_leftovers(leftovers: Mapping[str, HostLeftovers]) -> None:
         print_renderables(terminal_table(headings, rows))
 
 
-def _show_folders_of_other_hosts(leftovers: Mapping[str, HostLeftovers]) -> None:
+def _show_folders_of_other_hosts(leftovers_by_host: Mapping[str, HostLeftovers]) -> None:
     """Folders that stay, since a lock of another host's may not be seen from here."""
-    for folder in {folder for left in leftovers.values() for folder in left.elsewhere}:
+    for folder in {folder for left in leftovers_by_host.values() for folder in left.elsewhere}:
         message = f"{folder.dir} is of host {folder.host}: clean it there, or remove it by hand."
         print_message(one_line(message))
 
 
-def _show_other_users_folders(leftovers: Mapping[str, HostLeftovers]) -> None:
+def _show_other_users_folders(leftovers_by_host: Mapping[str, HostLeftovers]) -> None:
     """Folders of other users, whose sessions may be alive: they are theirs to remove."""
-    for name, left in leftovers.items():
+    for name, left in leftovers_by_host.items():
         for folder in left.foreign_folders:
             print_message(one_line(f"{folder} on host {name} is another user's, and stays."))
         if more := left.foreign_folder_count - len(left.foreign_folders):
@@ -178,9 +180,9 @@ def _removable_kinds_and_names(leftovers: HostLeftovers) -> Iterator[tuple[str, 
 
 
 def _cleanup_document(
-    leftovers: Mapping[str, HostLeftovers],
-    removed: Mapping[str, HostLeftovers],
-    failed: Mapping[str, IolabError],
+    leftovers_by_host: Mapping[str, HostLeftovers],
+    removed_by_host: Mapping[str, HostLeftovers],
+    error_by_host: Mapping[str, IolabError],
 ) -> dict[str, Any]:
     return {
         "format": 1,
@@ -188,10 +190,10 @@ def _cleanup_document(
             {
                 "name": name,
                 **to_builtins(left),
-                "removed": name in removed,
-                "faults": list(removed[name].faults) if name in removed else [],
+                "removed": name in removed_by_host,
+                "faults": list(removed_by_host[name].faults) if name in removed_by_host else [],
             }
-            for name, left in leftovers.items()
+            for name, left in leftovers_by_host.items()
         ],
-        "failed": {name: error.message for name, error in failed.items()},
+        "failed": {name: error.message for name, error in error_by_host.items()},
     }

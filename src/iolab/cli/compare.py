@@ -197,7 +197,7 @@ def compare(
     from iolab.stats.comparison import ComparisonVerdict
 
     if candidate is None:
-        baseline, candidate = _baseline_and_candidate_arguments(baseline)
+        baseline, candidate = _arguments_of_both_configurations(baseline)
     sides = (read_comparison_side_by_name(baseline), read_comparison_side_by_name(candidate))
     require_known_names(sides, workload or (), metric or ())
     compared = compare_sides(*sides, tuple(workload or ()), tuple(metric or ()))
@@ -212,7 +212,7 @@ def compare(
     raise typer.Exit(ExitCode.VERDICT if fail_on and worse else ExitCode.OK)
 
 
-def _baseline_and_candidate_arguments(session_argument: str) -> tuple[str, str]:
+def _arguments_of_both_configurations(session_argument: str) -> tuple[str, str]:
     """Both configurations of a session; UsageError where it has not two."""
     directory, configuration = split_session_and_configuration(session_argument)
     ids = [item.id for item in open_session(directory).study.configurations]

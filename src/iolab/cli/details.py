@@ -88,15 +88,15 @@ _DIRECTION_PREFIXES: Final = tuple(f"{direction.key}_" for direction in Directio
 
 def titled_session_details(
     results: Sequence[RunResult],
-    read_latency_curves: Callable[[RunResult], Sequence[LatencyCurve]] = lambda _: (),
-    read_slow_ios: Callable[[RunResult], Sequence[SlowIoContext]] = lambda _: (),
+    latency_curve_reader: Callable[[RunResult], Sequence[LatencyCurve]] = lambda _: (),
+    slow_io_reader: Callable[[RunResult], Sequence[SlowIoContext]] = lambda _: (),
 ) -> Iterator[tuple[str, list[RenderableType]]]:
     """What checks found in all runs, then every run: all metrics, each host, what objects to it.
 
     Each part after its title; runs of one workload and configuration are a part. What a valid check
     says and rests on is in the report's appendix and in `show --json`. What checks have in common
-    in several runs stands before them, and not in each again. `read_latency_curves` gives the
-    latencies of a run by operation, which are drawn as a histogram, `read_slow_ios` its slowest
+    in several runs stands before them, and not in each again. `latency_curve_reader` gives the
+    latencies of a run by operation, which are drawn as a histogram, `slow_io_reader` its slowest
     I/Os where they were requested.
     """
     shared = _shared_check_texts(results)
@@ -115,11 +115,11 @@ def titled_session_details(
                 *_run_detail_lines(
                     run,
                     shared,
-                    read_latency_curves(run),
+                    latency_curve_reader(run),
                     names_configuration=has_several,
                     is_only_run=len(results) == 1,
                 ),
-                *_slow_io_lines(read_slow_ios(run)),
+                *_slow_io_lines(slow_io_reader(run)),
             )
         ]
         yield f"{title}, {counted_noun(len(runs), 'run')}", parts
@@ -127,10 +127,10 @@ def titled_session_details(
 
 def run_detail_lines(
     results: Sequence[RunResult],
-    read_latency_curves: Callable[[RunResult], Sequence[LatencyCurve]] = lambda _: (),
+    latency_curve_reader: Callable[[RunResult], Sequence[LatencyCurve]] = lambda _: (),
 ) -> Iterator[RenderableType]:
     """All parts of `titled_session_details` one after the other."""
-    for _, parts in titled_session_details(results, read_latency_curves):
+    for _, parts in titled_session_details(results, latency_curve_reader):
         yield from parts
 
 

@@ -178,8 +178,8 @@ def usage_with_plain_types(option_usage: str) -> str:
 
 
 def _move_general_group_last(
-    options: dict[str, list[tuple[str, str]]],
+    options_by_group: dict[str, list[tuple[str, str]]],
 ) -> dict[str, list[tuple[str, str]]]:
     """The groups with that of no heading of its own at the end."""
-    general = options.pop(OPTIONS, [])
-    return {**options, OPTIONS: general}
+    general = options_by_group.pop(OPTIONS, [])
+    return {**options_by_group, OPTIONS: general}

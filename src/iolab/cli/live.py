@@ -64,7 +64,7 @@ def live_panel_lines(progress: SessionProgress, options: ConsoleOptions) -> Grou
     if progress.run is not None:
         lines.append(_run_line(progress, progress.run))
     lines.append(_phase_line(progress, width, ascii_only=options.ascii_only))
-    if progress.run is not None and progress.scenario_phases:
+    if progress.run is not None and progress.max_phase_s_by_id:
         lines.append(_scenario_line(progress, ascii_only=options.ascii_only))
     if progress.run is not None:
         lines += _load_lines(progress, width, ascii_only=options.ascii_only)
@@ -141,7 +141,7 @@ def _phase_line(progress: SessionProgress, width: int, *, ascii_only: bool) -> T
 def _scenario_line(progress: SessionProgress, *, ascii_only: bool) -> Text:
     """`phases      before > degraded 12 s > after   Event 'lose' begins.`, the current one bold."""
     text = Text(f"{'phases':<{_LABEL}} ", style="cyan")
-    for place, phase in enumerate(progress.scenario_phases):
+    for place, phase in enumerate(progress.max_phase_s_by_id):
         if place:
             text.append(" > " if ascii_only else " › ", style=QUIET_STYLE)
         if phase == progress.scenario_phase:
@@ -197,11 +197,13 @@ def _load_lines(progress: SessionProgress, width: int, *, ascii_only: bool) -> I
 
 def _cpu_line(progress: SessionProgress) -> Text:
     text = Text(f"{'CPU busy':<{_LABEL}}", style=QUIET_STYLE)
-    if not progress.cpu_busy:
+    if not progress.cpu_busy_share_by_host:
         return text.append(f"{DASH:>{_VALUE}}", style="bold")
-    busiest = max(progress.cpu_busy, key=lambda host: progress.cpu_busy[host])
-    text.append(f"{percent_text(progress.cpu_busy[busiest]):>{_VALUE}}", style="bold")
-    if len(progress.cpu_busy) > 1:
+    busiest = max(
+        progress.cpu_busy_share_by_host, key=lambda host: progress.cpu_busy_share_by_host[host]
+    )
+    text.append(f"{percent_text(progress.cpu_busy_share_by_host[busiest]):>{_VALUE}}", style="bold")
+    if len(progress.cpu_busy_share_by_host) > 1:
         text.append(f"  on {one_line(busiest)}, the busiest host")
     return text
 
@@ -419,8 +421,8 @@ def _load_second_text(load: LoadSecond, progress: SessionProgress) -> str:
     means = [f"mean {latency}"] if progress.has_latency else []
     means += [f"p99 {format_ns(load.lat_ns_p99)}"] if load.lat_ns_p99 else []
     parts = [f"{load.elapsed_s:.0f} s", *rates, *means]
-    if progress.cpu_busy:
-        busiest = max(progress.cpu_busy.values())
+    if progress.cpu_busy_share_by_host:
+        busiest = max(progress.cpu_busy_share_by_host.values())
         parts.append(f"CPU {percent_text(busiest)}")
     parts.append(f"ETA {progress.remaining_text}")
     return ", ".join(parts)

@@ -28,7 +28,7 @@ _FORWARDED: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 """Signals that the parent sends on to the child; the terminal sends SIGINT to both."""
 
 
-def run_command_under_memory_limit(
+def run_command_in_child_if_memory_limited(
     command: Callable[[Sequence[str]], int], argv: Sequence[str]
 ) -> int:
     """Run a command and return its exit code; reading commands under a limit run in a child."""

@@ -148,8 +148,8 @@ def _parse_store_options(target_keys: Mapping[str, str]) -> ObjectStore:
 async def _list_or_remove_prefixes(
     store: ObjectStore,
     prefixes: Sequence[str],
-    removed: dict[str, Any],
-    failures: dict[str, str],
+    removed_to_fill: dict[str, Any],
+    failures_to_fill: dict[str, str],
 ) -> list[str]:
     """The prefixes of sessions, without any given; else remove what lies below each of these."""
     access = load_object_store_access(store)
@@ -162,12 +162,12 @@ async def _list_or_remove_prefixes(
             try:
                 answer = await remove_objects(host, access, prefix)
             except IolabError as fault:
-                failures[prefix] = f"{fault.message} {fault.hint}"
+                failures_to_fill[prefix] = f"{fault.message} {fault.hint}"
                 continue
             if answer.get("left"):
-                failures[prefix] = f"{answer['left']} objects stay. Run it again."
+                failures_to_fill[prefix] = f"{answer['left']} objects stay. Run it again."
             else:
-                removed[prefix] = answer
+                removed_to_fill[prefix] = answer
     return list(prefixes)
 
 

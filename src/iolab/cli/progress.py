@@ -125,13 +125,13 @@ class SessionProgress(Record):
     starts of the session too; results may ask for up to `runs_most`. `load_s` is how long a run
     loads its target on average over the plan, warm-up included; with `run_loaded` the current run
     had to fill a store first, and is no measure of the others. `seconds` are what was seen of the
-    current run, `cpu_busy` each host's newest share: these two grow in place, for a copy of them
-    with each of a thousand hosts' events would cost more than the session itself.
+    current run, `cpu_busy_share_by_host` each host's newest share: these two grow in place, for a
+    copy of them with each of a thousand hosts' events would cost more than the session itself.
     `load_hosts_by_point` are, by configuration and guests a node, who makes a point's load;
     `booted_guests` of `guest_count` that the session boots are up. `present_hosts` are the
     hosts that answered when the session began, and were not left out since. `overhead_s` is what a
     run takes beside its load and its rest. Runs that `can_end_early` are foretold by their limit
-    until one was timed. `scenario_phases` are those of a run, each with the longest it can take.
+    until one was timed. `max_phase_s_by_id` has a run's phases with the longest each takes.
     """
 
     study: str
@@ -149,7 +149,7 @@ class SessionProgress(Record):
     phase_since_s: float = 0.0
     phase_expected_s: float | None = None
     seconds: LoadSecondsWindow = field(default_factory=LoadSecondsWindow)
-    cpu_busy: dict[str, float] = field(default_factory=dict)
+    cpu_busy_share_by_host: dict[str, float] = field(default_factory=dict)
     results: tuple[RunResult, ...] = ()
     message: str = ""
     timed_runs: int = 0
@@ -164,7 +164,7 @@ class SessionProgress(Record):
     present_hosts: frozenset[str] = frozenset()
     overhead_s: float = RUN_OVERHEAD_S
     can_end_early: bool = False
-    scenario_phases: Mapping[str, float] = field(default_factory=dict)
+    max_phase_s_by_id: Mapping[str, float] = field(default_factory=dict)
     scenario_phase: str = ""
     scenario_phase_since_s: float = 0.0
     scenario_event_text: str = ""
@@ -237,7 +237,7 @@ class SessionProgress(Record):
         if isinstance(event, IntervalReported):
             self.seconds.add_interval(event)
         else:
-            self.cpu_busy[event.host] = event.cpu_busy
+            self.cpu_busy_share_by_host[event.host] = event.cpu_busy
 
     def with_result(self, result: RunResult) -> SessionProgress:
         """The state when a run was judged."""
@@ -341,7 +341,7 @@ class SessionProgress(Record):
         left = self.run_count - self.ended_run_count
         if self.run is not None and left > 0:
             current = max(each - (self.now_s - self.run_since_s), 0.0)
-            if self.scenario_phase in self.scenario_phases:
+            if self.scenario_phase in self.max_phase_s_by_id:
                 current = min(current, self._scenario_remaining_s)
             return (left - 1) * each + current
         preparing = max((self.phase_expected_s or 0.0) - self.phase_elapsed_s, 0.0)
@@ -350,25 +350,27 @@ class SessionProgress(Record):
     @property
     def _scenario_remaining_s(self) -> float:
         """What is left of a run in one of its phases, of which earlier ones may have ended soon."""
-        names = list(self.scenario_phases)
+        names = list(self.max_phase_s_by_id)
         left = names[names.index(self.scenario_phase) :]
         lasted_s = self.now_s - self.scenario_phase_since_s
-        phases_s = sum(self.scenario_phases[name] for name in left) - lasted_s
+        phases_s = sum(self.max_phase_s_by_id[name] for name in left) - lasted_s
         return max(phases_s, 0.0) + self.settle_s + self.overhead_s
 
 
-def _merge_host_intervals(second: int, hosts: Mapping[str, IntervalReported]) -> LoadSecond:
+def _merge_host_intervals(
+    second: int, interval_by_host: Mapping[str, IntervalReported]
+) -> LoadSecond:
     """The hosts together: rates add up, latency is weighted by the I/Os that had it."""
-    iops = sum(interval.iops for interval in hosts.values())
+    iops = sum(interval.iops for interval in interval_by_host.values())
     weighed = [
         (interval.iops, interval.lat_ns_mean)
-        for interval in hosts.values()
+        for interval in interval_by_host.values()
         if interval.lat_ns_mean is not None
     ]
     weight = sum(rate for rate, _ in weighed)
     mean = sum(rate * latency for rate, latency in weighed) / weight if weight > 0 else None
-    moved = sum(interval.bw_bytes_per_s for interval in hosts.values())
-    return LoadSecond(float(second), iops, moved, mean, _merged_p99_ns(hosts.values()))
+    moved = sum(interval.bw_bytes_per_s for interval in interval_by_host.values())
+    return LoadSecond(float(second), iops, moved, mean, _merged_p99_ns(interval_by_host.values()))
 
 
 def _merged_p99_ns(hosts: Iterable[IntervalReported]) -> float | None:

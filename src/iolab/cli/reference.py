@@ -326,7 +326,7 @@ def _worst_agreement(audited_set: AuditedSet) -> Agreement:
 
 
 def _agreement_rank(agreement: Agreement) -> int:
-    return agreement.rank
+    return agreement.severity
 
 
 def _audit_lines(audits: Sequence[AuditedSet], *, details: bool) -> Iterator[RenderableType]:
@@ -341,14 +341,14 @@ def _audit_lines(audits: Sequence[AuditedSet], *, details: bool) -> Iterator[Ren
             yield ""
         yield section_title(audited.name)
         yield literal_text(audited.source, "dim")
-        shown = [outcome for outcome in audited.outcomes if details or outcome.agreement.rank]
+        shown = [outcome for outcome in audited.outcomes if details or outcome.agreement.severity]
         rows = [
             [
                 Text(outcome.agreement.value, _STYLES[outcome.agreement.value]),
                 Text(outcome.rule),
                 literal_text(f"{outcome.subject}: {outcome.message}{_location_text(outcome)}"),
             ]
-            for outcome in sorted(shown, key=lambda outcome: -outcome.agreement.rank)
+            for outcome in sorted(shown, key=lambda outcome: -outcome.agreement.severity)
         ]
         rows += [
             [Text("contradicts", _STYLES["contradicts"]), Text("damage"), literal_text(text)]
@@ -356,7 +356,7 @@ def _audit_lines(audits: Sequence[AuditedSet], *, details: bool) -> Iterator[Ren
         ]
         if rows:
             yield terminal_table([Column(""), Column(""), Column("", can_wrap=True)], rows)
-        agreeing = sum(1 for outcome in audited.outcomes if not outcome.agreement.rank)
+        agreeing = sum(1 for outcome in audited.outcomes if not outcome.agreement.severity)
         relations = counted_noun(len(audited.outcomes), "relation")
         yield Text(f"{agreeing} of {relations} agree." if audited.outcomes else _NO_FIGURES)
 

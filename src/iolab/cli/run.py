@@ -239,7 +239,7 @@ def resume(
     _require_not_imported(reader)
     damaged = _report_and_get_damaged_runs(reader)
     done = reader.done_runs() - damaged
-    study, plan = _study_and_plan_to_resume(reader, done)
+    study, plan = _reparsed_study_and_plan(reader, done)
     if any(run.key not in done for run in plan.runs):
         require_event_consent(study, event or (), destroy or ())
     earlier = EarlierSegments(
@@ -298,7 +298,7 @@ def _require_undamaged_documents(reader: SessionReader) -> None:
         raise StoreError(f"'{reader.directory}': {damage.message}", damage.hint)
 
 
-def _study_and_plan_to_resume(
+def _reparsed_study_and_plan(
     reader: SessionReader, done_runs: frozenset[RunKey]
 ) -> tuple[Study, Plan]:
     """The study read again and its plan; UsageError when it is not the plan of the session.

@@ -432,7 +432,7 @@ def _initial_progress(request: SessionRequest) -> SessionProgress:
         runs_most=len(request.plan.runs) + request.plan.extra_run_count,
         load_hosts_by_point=_load_hosts_by_point(request),
         guest_count=sum(1 for spec in request.study.hosts if spec.transport is HostTransport.VM),
-        scenario_phases={phase.id: phase.max_duration_s for phase in scenario.phases}
+        max_phase_s_by_id={phase.id: phase.max_duration_s for phase in scenario.phases}
         if scenario
         else {},
     )

@@ -250,7 +250,7 @@ def collect_files(paths: Iterable[Path]) -> _CollectedFiles:
 
 
 def _list_files_below_folder(
-    folder: Path, faults: list[Fault], skipped_file_faults: list[Fault]
+    folder: Path, faults_to_extend: list[Fault], skipped_file_faults_to_extend: list[Fault]
 ) -> list[Path]:
     """The files below a folder. Links that lead out of it are passed over."""
     root = folder.resolve()
@@ -260,7 +260,7 @@ def _list_files_below_folder(
         parent, depth = waiting.pop()
         if depth > limits.NESTED_MAX:
             name = excerpt(folder.name, NAME_CHARACTERS)
-            faults.append(
+            faults_to_extend.append(
                 Fault(
                     f"'{name}' has more than {limits.NESTED_MAX} folders inside each other.",
                     "Name the folder that holds the files.",
@@ -272,19 +272,19 @@ def _list_files_below_folder(
                 itertools.islice(parent.iterdir(), limits.ENTRIES_MAX + 1 - entry_count)
             )
         except OSError as error:
-            faults.append(_unreadable_file_fault(ForeignFile(parent), error))
+            faults_to_extend.append(_unreadable_file_fault(ForeignFile(parent), error))
             continue
         entry_count += len(children)
         if entry_count > limits.ENTRIES_MAX:
             name = excerpt(str(folder), NAME_CHARACTERS)
             message = f"'{name}' has more than {limits.ENTRIES_MAX} files and folders in it."
-            faults.append(Fault(message, "Name the folder that holds results."))
+            faults_to_extend.append(Fault(message, "Name the folder that holds results."))
             break
         for child in children:
             if child.is_symlink() and not child.resolve().is_relative_to(root):
                 name = excerpt(child.name, NAME_CHARACTERS)
                 message = f"{name} is a link that leads out of the folder."
-                skipped_file_faults.append(
+                skipped_file_faults_to_extend.append(
                     Fault(message, "Name its target if it belongs to the import.")
                 )
             elif child.is_file():
@@ -325,7 +325,7 @@ def read_foreign_files(paths: Iterable[Path], importers: Sequence[Importer]) -> 
     recognised: list[ForeignFile] = []
     read: list[ForeignFile] = []
     refusals: list[tuple[ForeignFile, Fault]] = []
-    for importer, file in _match_importers(files, importers, recognised, faults):
+    for importer, file in _recognised_importers_and_files(files, importers, recognised, faults):
         if file.path in file_set.used_paths:
             continue
         try:
@@ -405,13 +405,13 @@ def _limit_fault_texts(foreign_run: ForeignRun) -> Iterator[str]:
             yield f"{excerpt(name, NAME_CHARACTERS)} of more than {limits.COUNT_MAX:.6g}"
 
 
-def _match_importers(
+def _recognised_importers_and_files(
     files: Sequence[ForeignFile],
     importers: Sequence[Importer],
-    recognised_files: list[ForeignFile],
-    faults: list[Fault],
+    recognised_files_to_fill: list[ForeignFile],
+    faults_to_extend: list[Fault],
 ) -> list[tuple[Importer, ForeignFile]]:
-    """The files with each format that is in them; `recognised_files` gets those with faults, too.
+    """The files with each format in them; `recognised_files_to_fill` gets those with faults, too.
 
     A log of a job has what several tools printed.
     """
@@ -422,17 +422,17 @@ def _match_importers(
             own = [importer for importer in importers if importer.recognises(file)]
             unpacked_bytes += len(file.utf8_bytes)
         except OSError as error:
-            recognised_files.append(file)
-            faults.append(_unreadable_file_fault(file, error))
+            recognised_files_to_fill.append(file)
+            faults_to_extend.append(_unreadable_file_fault(file, error))
             continue
         except (ArithmeticError, RecursionError):
             own = []
         if unpacked_bytes > limits.TOTAL_BYTES_MAX:
             message = f"These unpack to more than {limits.TOTAL_BYTES_MAX} bytes."
-            faults.append(Fault(message, "Import fewer files at once."))
+            faults_to_extend.append(Fault(message, "Import fewer files at once."))
             break
         if own:
-            recognised_files.append(file)
+            recognised_files_to_fill.append(file)
             pairs += [(importer, file) for importer in own]
     return sorted(pairs, key=lambda pair: importers.index(pair[0]))
 

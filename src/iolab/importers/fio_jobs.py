@@ -252,9 +252,9 @@ def _convert_options(job: JobDraft, remaining_options: Options) -> None:
     if (name := remaining_options.pop("name", job.name)) != job.name:
         job.add_note(f"name={name}", "not needed: the section's name is the workload's")
     _drop_variable_expressions(job, remaining_options)
-    if not _try_convert_access_pattern(job, remaining_options) or not _try_convert_ioengine(
+    if not _try_convert_access_pattern(
         job, remaining_options
-    ):
+    ) or not _try_convert_ioengine_and_iodepth(job, remaining_options):
         return
     _convert_sizes(job, remaining_options, kb_base)
     _convert_cache_and_contents_options(job, remaining_options)
@@ -348,7 +348,7 @@ def _single_direction_index(job: JobDraft) -> int | None:
 def _convert_sizes(job: JobDraft, remaining_options: Options, kb_base: int) -> None:
     block = _pop_block_bytes(job, remaining_options, kb_base)
     jobs = _pop_count(job, remaining_options, "numjobs")
-    count, parts = _file_and_part_counts_of_filename(job, remaining_options, jobs)
+    count, parts = _pop_filename_and_count_files_and_parts(job, remaining_options, jobs)
     if count is None:
         count = _pop_count(job, remaining_options, "nrfiles")
     elif (files := remaining_options.pop("nrfiles", None)) is not None:
@@ -481,14 +481,14 @@ class _FileAndPartCounts(NamedTuple):
     parts: int
 
 
-def _file_and_part_counts_of_filename(
-    job: JobDraft, options: Options, job_count: int
+def _pop_filename_and_count_files_and_parts(
+    job: JobDraft, remaining_options: Options, job_count: int
 ) -> _FileAndPartCounts:
     """Where the job's data lies: how many files `filename` names, None without it.
 
     With the number of parts that it falls into here, one a job.
     """
-    text = options.pop("filename", None)
+    text = remaining_options.pop("filename", None)
     if text is None:
         return _FileAndPartCounts(None, 1)
     option = f"filename={text}"
@@ -515,7 +515,7 @@ def _file_and_part_counts_of_filename(
     return _FileAndPartCounts(len(names), job_count)
 
 
-def _try_convert_ioengine(job: JobDraft, remaining_options: Options) -> bool:
+def _try_convert_ioengine_and_iodepth(job: JobDraft, remaining_options: Options) -> bool:
     """Whether the engine does I/O on files or devices; of others no study measures anything."""
     text = remaining_options.pop("ioengine", "psync")
     engine = _EQUIVALENT_ENGINES.get(text, text)

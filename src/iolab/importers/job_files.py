@@ -122,7 +122,7 @@ def _study_from_jobs(
     ]
     ids: set[str] = set()
     for job in able:
-        lines += ["", "[[workload]]", f"id = {_toml_string(_take_unused_id(job.name, ids))}"]
+        lines += ["", "[[workload]]", f"id = {_toml_string(_reserve_unused_id(job.name, ids))}"]
         lines += [f"title = {_toml_string(job.name or 'job')}"]
         lines += [f"{key} = {_toml_value(value)}" for key, value in job.workload_keys.items()]
         if job.fio_options:
@@ -171,11 +171,11 @@ def _note_comment_lines(notes: Sequence[OptionNote]) -> Iterator[str]:
         yield f"#   {note}"
 
 
-def _take_unused_id(name: str, ids: set[str]) -> str:
+def _reserve_unused_id(name: str, used_ids: set[str]) -> str:
     base = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._") or "job"
     tries = (base, *(f"{base}-{count}" for count in range(2, JOBS_MAX + 2)))
-    free = next(attempt for attempt in tries if attempt not in ids)
-    ids.add(free)
+    free = next(attempt for attempt in tries if attempt not in used_ids)
+    used_ids.add(free)
     return free
 
 

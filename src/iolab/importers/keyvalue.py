@@ -542,10 +542,12 @@ def _bins_from_log(log: HdrLog) -> Bins:
     return bins
 
 
-def _intervals_from_logs(logs: Mapping[str, HdrLog]) -> Iterator[ImportedInterval]:
+def _intervals_from_logs(log_by_operation: Mapping[str, HdrLog]) -> Iterator[ImportedInterval]:
     """The intervals of all logs, which share one clock."""
-    starts = [interval.start_real_ns for log in logs.values() for interval in log.intervals]
-    for operation, log in logs.items():
+    starts = [
+        interval.start_real_ns for log in log_by_operation.values() for interval in log.intervals
+    ]
+    for operation, log in log_by_operation.items():
         for interval in log.intervals:
             waited = float(np.dot(interval.values_ns.astype(np.float64), interval.counts))
             end = interval.end_real_ns - min(starts)

@@ -56,13 +56,13 @@ def redact_secrets(content: bytes) -> bytes:
     return _SECRET.sub(rb"\1REDACTED", content)
 
 
-def group_by_overlap(spans: Mapping[str, tuple[int, int]]) -> list[list[str]]:
+def group_by_overlap(span_by_name: Mapping[str, tuple[int, int]]) -> list[list[str]]:
     """The names of spans that ran at the same time, in the order of their starts.
 
     Objects are written before they are read: two phases, not a load of both.
     """
     groups: list[tuple[list[str], tuple[int, int]]] = []
-    for name, span in sorted(spans.items(), key=lambda item: item[1]):
+    for name, span in sorted(span_by_name.items(), key=lambda item: item[1]):
         for place, (names, joint) in enumerate(groups):
             if _do_spans_mostly_overlap(span, joint):
                 groups[place] = (

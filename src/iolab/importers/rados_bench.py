@@ -93,7 +93,7 @@ class RadosBenchImporter:
                     totals[figure[1]] = figure[2]
                     file.line_coverage.mark_read(number)
             # What stands before the totals of this section is in the one before it.
-            concurrent = _CONCURRENT.search(_invocation_text_before(file, line))
+            concurrent = _CONCURRENT.search(_output_of_same_run_before(file, line))
             if "Total time run" in totals:
                 runs.append(_run_of_totals(file, line, totals, concurrent[1] if concurrent else ""))
         if not runs:
@@ -112,7 +112,7 @@ def _has_time_and_count(content: bytes, time_key: bytes, count_keys: Sequence[by
     return time_key in content and any(count in content for count in count_keys)
 
 
-def _invocation_text_before(file: ForeignFile, line: int) -> str:
+def _output_of_same_run_before(file: ForeignFile, line: int) -> str:
     """The lines of the same invocation before its totals."""
     lines = file.lines[: line - 1]
     start = next(

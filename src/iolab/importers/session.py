@@ -113,7 +113,7 @@ def plan_imported_session(
         job = _imported_job(tool, [run for _, run in group])
         rows, varied = _point_rows_and_axes([_axis_values_of_run(run) for _, run in group])
         workload = Workload(
-            id=_take_unused_workload_id(name, tool, ids),
+            id=_reserve_unused_workload_id(name, tool, ids),
             title=", ".join(
                 filter(
                     None,
@@ -252,11 +252,11 @@ def _sorted_if_integers(values: tuple[int | str, ...]) -> tuple[int | str, ...]:
     return tuple(sorted(numbers)) if len(numbers) == len(values) else values
 
 
-def _take_unused_workload_id(name: str, tool: str, ids: set[str]) -> str:
+def _reserve_unused_workload_id(name: str, tool: str, used_ids: set[str]) -> str:
     base = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40] or tool
-    tries = (base, f"{tool}-{base}", *(f"{base}-{count}" for count in range(2, len(ids) + 3)))
-    free = next(attempt for attempt in tries if attempt not in ids)
-    ids.add(free)
+    tries = (base, f"{tool}-{base}", *(f"{base}-{count}" for count in range(2, len(used_ids) + 3)))
+    free = next(attempt for attempt in tries if attempt not in used_ids)
+    used_ids.add(free)
     return free
 
 
@@ -468,7 +468,7 @@ def write_imported_session(
     session: ImportedSession,
     directory: Path,
     command: Sequence[str],
-    judge: Callable[[RunRecord], RunResult],
+    run_judge: Callable[[RunRecord], RunResult],
 ) -> Mapping[str, RunResult]:
     """Make the session's directory; the results by digest and repeat. StoreError as of any."""
     names = "".join(file.name for run in session.runs for file in run.files)
@@ -501,7 +501,7 @@ def write_imported_session(
                     placed, [file for file in placed.files if file.path not in kept]
                 )
                 kept.update(file.path for file in placed.files)
-                result = judge(record)
+                result = run_judge(record)
                 writer.commit_run(record, result, analysis_version=ANALYSIS_VERSION)
                 results[f"{result.digest}-{result.repeat}"] = result
             writer.end_session(SessionStatus.DONE)

@@ -168,7 +168,7 @@ def jobs_and_notes_of_parameter_file(text: str) -> tuple[list[JobDraft], list[Op
     return jobs, notes
 
 
-def _parse_definitions(text: str, notes: list[OptionNote]) -> list[_VdbenchDefinition]:
+def _parse_definitions(text: str, notes_to_extend: list[OptionNote]) -> list[_VdbenchDefinition]:
     """The definitions but defaults, which those after them have taken."""
     defaults: dict[str, dict[str, str]] = {}
     definitions: list[_VdbenchDefinition] = []
@@ -187,7 +187,7 @@ def _parse_definitions(text: str, notes: list[OptionNote]) -> list[_VdbenchDefin
                 options = definition.options
                 definitions.append(definition)
         elif not kind or not equals or key == "include":
-            notes.append(
+            notes_to_extend.append(
                 OptionNote(
                     FILE,
                     excerpt(parameter, NAME_CHARACTERS),
@@ -201,7 +201,7 @@ def _parse_definitions(text: str, notes: list[OptionNote]) -> list[_VdbenchDefin
         taken = {item.kind for item in definitions if item.options.items() >= options.items()}
         if options and kind not in taken:
             reason = "not needed: no definition comes after it"
-            notes.append(
+            notes_to_extend.append(
                 OptionNote(FILE, str(_VdbenchDefinition(kind, "default", options)), reason)
             )
     return definitions

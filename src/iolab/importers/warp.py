@@ -196,7 +196,7 @@ def _read_log(file: ForeignFile) -> _WarpLog:
     numbers = [n for n, line in enumerate(file.lines, start=1) if not line.startswith("#")]
     try:
         for row in rows:
-            reason = _add_request_or_refusal_reason(log, row, columns, seconds)
+            reason = _add_request_to_log_or_refusal_reason(log, row, columns, seconds)
             if reason:
                 number = numbers[rows.line_num - 1]
                 file.line_coverage.mark_left_out(number, number, reason)
@@ -208,19 +208,19 @@ def _read_log(file: ForeignFile) -> _WarpLog:
     return log
 
 
-def _add_request_or_refusal_reason(
+def _add_request_to_log_or_refusal_reason(
     log: _WarpLog,
     row: Sequence[str],
-    columns: Mapping[str, int],
-    known_seconds: dict[tuple[str, str], int],
+    column_by_name: Mapping[str, int],
+    second_cache: dict[tuple[str, str], int],
 ) -> str:
     """Take up one line; why it cannot be, else an empty text."""
-    if len(row) < len(columns):
+    if len(row) < len(column_by_name):
         return "This request has fewer columns than the heading: it was cut short."
-    cells = {name: row[place] for name, place in columns.items()}
+    cells = {name: row[place] for name, place in column_by_name.items()}
     start, end = (
-        _parse_time_ns(cells["start"], known_seconds),
-        _parse_time_ns(cells["end"], known_seconds),
+        _parse_time_ns(cells["start"], second_cache),
+        _parse_time_ns(cells["end"], second_cache),
     )
     size = cells["bytes"]
     if start is None or end is None or not size.isdecimal() or len(size) > 18:
@@ -242,8 +242,8 @@ def _add_request_or_refusal_reason(
         return ""
     own.starts.append(start)
     own.ends.append(end)
-    own.first_bytes.append(_parse_time_ns(cells.get("first_byte", ""), known_seconds))
-    own.last_bytes.append(_parse_time_ns(cells.get("last_byte", ""), known_seconds))
+    own.first_bytes.append(_parse_time_ns(cells.get("first_byte", ""), second_cache))
+    own.last_bytes.append(_parse_time_ns(cells.get("last_byte", ""), second_cache))
     own.bytes += int(size)
     log.sizes.setdefault(operation, set())
     if len(log.sizes[operation]) <= 1:
@@ -251,18 +251,18 @@ def _add_request_or_refusal_reason(
     return ""
 
 
-def _parse_time_ns(text: str, known_seconds: dict[tuple[str, str], int]) -> int | None:
-    """A moment with its nanoseconds; `known_seconds` has those that were seen before."""
+def _parse_time_ns(text: str, second_cache: dict[tuple[str, str], int]) -> int | None:
+    """A moment with its nanoseconds; `second_cache` has those that were seen before."""
     match = _MOMENT.fullmatch(text)
     if match is None:
         return None
     key = match[1], match[3]
-    if (whole := known_seconds.get(key)) is None:
+    if (whole := second_cache.get(key)) is None:
         try:
             whole = round(datetime.fromisoformat("".join(key)).timestamp())
         except (ValueError, OverflowError):
             return None
-        known_seconds[key] = whole
+        second_cache[key] = whole
     return whole * NS_PER_S + int((match[2] or "0").ljust(9, "0"))
 
 

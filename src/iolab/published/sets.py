@@ -215,7 +215,7 @@ def _comparable_quantities(table: Mapping[str, Any]) -> Iterator[FigureQuantity]
         if (
             quantity.unit in _INDICATORS
             and quantity.is_unqualified
-            and quantity.depth is None
+            and quantity.queue_depth is None
             and not quantity.has_range
             and quantity.value.low > 0
         ):

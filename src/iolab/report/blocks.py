@@ -359,15 +359,15 @@ def objection_block(objection: Objection) -> Paragraph:
 
 def _section_blocks(
     sections: Iterable[ReportSection],
-    first_tables: Mapping[str, Table] = NO_TABLES,
+    first_table_by_anchor: Mapping[str, Table] = NO_TABLES,
     *,
     in_brief: bool = False,
 ) -> Iterator[Block]:
-    """The sections; `first_tables` are what those of these anchors begin with."""
+    """The sections; `first_table_by_anchor` has what those of these anchors begin with."""
     for section in sections:
         yield Heading(section.title, 1, section.anchor)
-        if section.anchor in first_tables:
-            yield first_tables[section.anchor]
+        if section.anchor in first_table_by_anchor:
+            yield first_table_by_anchor[section.anchor]
         yield from _note_paragraphs(section.introduction)
         for group in section.groups:
             if group.figures or group.table or not in_brief:

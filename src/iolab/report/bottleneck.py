@@ -891,12 +891,12 @@ def _is_mostly_other_load(resource_use: ResourceUse | None) -> bool:
 
 
 def _bottleneck_evidence_text(
-    findings: Sequence[BottleneckFinding], rates: Mapping[RunKey, str]
+    findings: Sequence[BottleneckFinding], rate_text_by_run_key: Mapping[RunKey, str]
 ) -> str:
     """The figures of what limits these points, which all have the same cause.
 
     Of several the range of each, without what more load did to each of them. Of a single one with
-    the rate of the run that they are of, where `rates` have it.
+    the rate of the run that they are of, where `rate_text_by_run_key` has it.
     """
     cause = findings[0].decision.cause
     parts = [*_cause_resource_use_evidence(findings), *_own_and_other_load_evidence(findings)]
@@ -913,8 +913,12 @@ def _bottleneck_evidence_text(
     if cause in _CAUSES_WITHOUT_RESOURCE:
         parts += [_most_used_resource_text(findings)]
     run = findings[0].run_keys[:1] if parts and len(findings) == 1 else ()
-    if run and run[0] in rates and not _is_rate_in_evidence_text(rates[run[0]], parts[0]):
-        parts[0] += f" (run of {rates[run[0]]})"
+    if (
+        run
+        and run[0] in rate_text_by_run_key
+        and not _is_rate_in_evidence_text(rate_text_by_run_key[run[0]], parts[0])
+    ):
+        parts[0] += f" (run of {rate_text_by_run_key[run[0]]})"
     parts += _load_step_evidence(findings)
     return "; ".join(filter(None, parts)) or DASH
 

@@ -76,13 +76,15 @@ _HOST_FACT_NAMES: Final = (
 )
 
 
-def group_identical_hosts(facts: Mapping[str, HostFacts]) -> list[tuple[list[str], HostFacts]]:
+def group_identical_hosts(
+    facts_by_host: Mapping[str, HostFacts],
+) -> list[tuple[list[str], HostFacts]]:
     """Hosts that differ in serial numbers and free space alone share tables.
 
     (names, facts of the first).
     """
     groups: dict[str, tuple[list[str], HostFacts]] = {}
-    for name, host in facts.items():
+    for name, host in facts_by_host.items():
         same = _without_free_space(host)
         alike = repr(
             (host_table(same).rows[:-1], disks_table([name, name], same), nics_table(same))
@@ -346,12 +348,12 @@ def _shared_or_per_configuration_text(titles: Sequence[str], texts: Sequence[str
     return "; ".join(f"{title}: {text}" for title, text in zip(titles, texts, strict=True))
 
 
-def _processor_and_memory_text(hosts: Mapping[str, HostFacts]) -> str:
+def _processor_and_memory_text(facts_by_host: Mapping[str, HostFacts]) -> str:
     """Processor and memory of a host, of several kinds of hosts that of the first and how many."""
     lines = [
         f"{host.cpu.sockets} × {host.cpu.model}, {counted_noun(host.cpu.cores, 'core')}, "
         f"{format_bytes(host.memory.total_bytes)}"
-        for host in hosts.values()
+        for host in facts_by_host.values()
     ]
     return _first_and_other_kinds_count_text(lines)
 
@@ -362,8 +364,8 @@ def _stated_drive_text(configuration: Configuration) -> str:
     return next((text for name, text in names if name in _DRIVE_NAMES), "")
 
 
-def _disk_models_texts(hosts: Mapping[str, HostFacts]) -> list[str]:
-    return [_disk_models_text(host).replace(DASH, "") for host in hosts.values()]
+def _disk_models_texts(facts_by_host: Mapping[str, HostFacts]) -> list[str]:
+    return [_disk_models_text(host).replace(DASH, "") for host in facts_by_host.values()]
 
 
 def _first_and_other_kinds_count_text(texts: Iterable[str]) -> str:
@@ -502,12 +504,12 @@ def _hypervisor_text(host: HostFacts) -> str:
     return "; ".join(part for part in parts if part not in ("", DASH))
 
 
-def _host_fact_texts(facts: Mapping[str, HostFacts]) -> tuple[str, ...]:
+def _fact_texts_of_hosts(facts_by_host: Mapping[str, HostFacts]) -> tuple[str, ...]:
     """What its hosts are, by `_HOST_FACT_NAMES`; where they differ each text with its hosts."""
     own_count = len(_HOST_FACT_NAMES) - 1  # that of nodes is not theirs
-    if not facts:
+    if not facts_by_host:
         return (DASH,) * own_count
-    by_host = {name: _one_host_fact_texts(host) for name, host in facts.items()}
+    by_host = {name: _one_host_fact_texts(host) for name, host in facts_by_host.items()}
     return tuple(
         _distinct_texts_with_hosts({name: texts[place] for name, texts in by_host.items()})
         for place in range(own_count)
@@ -519,7 +521,7 @@ def _configuration_host_texts(
 ) -> tuple[str, ...]:
     """The same of a configuration, whose target may be no path of its hosts."""
     store = configuration.object_store
-    texts = zip(_HOST_FACT_NAMES[:-1], _host_fact_texts(facts), strict=True)
+    texts = zip(_HOST_FACT_NAMES[:-1], _fact_texts_of_hosts(facts), strict=True)
     return tuple(store.url_text if store and name == "Target" else text for name, text in texts)
 
 

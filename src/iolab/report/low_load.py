@@ -95,7 +95,7 @@ def latencies_at_common_low_load(
     """
     found: dict[str, PointLatency] = {}
     points = _points_of_workload(brief, workload)
-    common = _common_low_load_axis(points)
+    common = _common_lowest_load_axis_values(points)
     for point in points:
         if not point.is_trusted or point.key.axis != common:
             continue
@@ -205,7 +205,7 @@ def _low_load_row(brief: Brief, workload: Workload) -> CostCapacityRow | None:
             filter(
                 None,
                 (
-                    axis_values_phrase(_common_low_load_axis(points)),
+                    axis_values_phrase(_common_lowest_load_axis_values(points)),
                     shared,
                     _why_not_lowest_load_text(points),
                 ),
@@ -217,7 +217,7 @@ def _low_load_row(brief: Brief, workload: Workload) -> CostCapacityRow | None:
 
 def _why_not_lowest_load_text(points: Sequence[PointSummary]) -> str:
     """Why the latencies are not of the least load that was measured; empty where they are."""
-    at = _common_low_load_axis(points)
+    at = _common_lowest_load_axis_values(points)
     numbers = {name: value for name, value in at if isinstance(value, int)}
     lower = [
         point
@@ -240,7 +240,7 @@ def _why_not_lowest_load_text(points: Sequence[PointSummary]) -> str:
 
 def _invalid_or_failed_figures(points: Sequence[PointSummary]) -> dict[str, CostCapacityFigure]:
     """The configurations whose runs at that load are invalid or failed, each with why."""
-    common = _common_low_load_axis(points)
+    common = _common_lowest_load_axis_values(points)
     lost: dict[str, CostCapacityFigure] = {}
     for point in points:
         owner = point.key.configuration
@@ -279,7 +279,7 @@ def _points_of_workload(brief: Brief, workload: Workload) -> list[PointSummary]:
     ]
 
 
-def _common_low_load_axis(points: Sequence[PointSummary]) -> Axis:
+def _common_lowest_load_axis_values(points: Sequence[PointSummary]) -> Axis:
     """The place of the least load at which most configurations have a trusted latency.
 
     The least that was measured where none has.

@@ -204,15 +204,15 @@ def _client_and_fleet_chart(
 class BestFigureWithHosts(Record):
     """A maximum.
 
-    `slowest_host` and `fastest_host` are its hosts' values in the run that stands for it.
+    `slowest_host_value` and `fastest_host_value` are of the run that stands for it.
 
     They are None where one host made the load, or none is known; `run_key` is that run's key.
     """
 
     best_value: BestValue
     run_key: RunKey | None = None
-    slowest_host: float | None = None
-    fastest_host: float | None = None
+    slowest_host_value: float | None = None
+    fastest_host_value: float | None = None
 
     def verdict_cell(self, anchors: RunAnchors) -> Cell:
         """The cell of its verdict, which leads to the run."""
@@ -273,8 +273,8 @@ def _best_figure_of_headline(headline: BestPointHeadline) -> BestFigureWithHosts
             host_count=0 if run.nodes else best.host_count,
         ),
         run_key=run.key,
-        slowest_host=min(values, default=None),
-        fastest_host=max(values, default=None),
+        slowest_host_value=min(values, default=None),
+        fastest_host_value=max(values, default=None),
     )
 
 
@@ -378,7 +378,7 @@ def fleet_and_client_table(
             metric_value_text(mean_rate_per_host(best)),
             *(
                 DASH if rate is None else value_text(rate, unit)
-                for rate in (figure.slowest_host, figure.fastest_host)
+                for rate in (figure.slowest_host_value, figure.fastest_host_value)
             ),
         ]
         if beside:

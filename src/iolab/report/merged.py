@@ -203,7 +203,7 @@ def merge_studies(
     )
 
 
-def identical_workload_ids(studies: Sequence[Study]) -> frozenset[str]:
+def workload_ids_without_differences(studies: Sequence[Study]) -> frozenset[str]:
     """The workloads that every study which has them asks for in the same way."""
     asked: dict[str, list[Workload]] = {}
     for study in studies:
@@ -499,13 +499,15 @@ def _build_merged_session(sources: Sequence[tuple[str, StoredSessionReader]]) ->
     renamed = label_duplicate_configurations(labels, [study.configurations for study in studies])
     shown = [study_and_results_with_session_checks(source) for source in readers]
     named = [
-        _renamed_configurations_by_id(study, own, own_names)
+        _renamed_configurations_by_old_id(study, own, own_names)
         for study, (own, _), own_names in zip(studies, shown, renamed, strict=True)
     ]
     hosts = new_host_names(labels, [_study_host_names(study) for study in studies], facts)
     study = merge_studies(studies, [tuple(by_id.values()) for by_id in named], hosts)
     parts = tuple(
-        _session_parts(sources, shown, named, hosts, (study, identical_workload_ids(studies)))
+        _session_parts(
+            sources, shown, named, hosts, (study, workload_ids_without_differences(studies))
+        )
     )
     session = merge_session_documents(labels, [source.session for source in readers], study)
     return MergedSession(
@@ -551,8 +553,8 @@ def _study_host_names(study: Study) -> list[str]:
     return list(dict.fromkeys((*named, *(spec.name for spec in study.hosts))))
 
 
-def _renamed_configurations_by_id(
-    study: Study, shown_study: Study, renamed: Sequence[Configuration]
+def _renamed_configurations_by_old_id(
+    study: Study, study_without_left_out_hosts: Study, renamed: Sequence[Configuration]
 ) -> dict[str, Configuration]:
     """Each configuration that a session shows under its new name, by its old id.
 
@@ -561,7 +563,7 @@ def _renamed_configurations_by_id(
     """
     pairs = list(zip(study.configurations, renamed, strict=True))
     by_id = {}
-    for configuration in shown_study.configurations:
+    for configuration in study_without_left_out_hosts.configurations:
         owners = [pair for pair in pairs if _is_same_or_host_subset(configuration, pair[0])]
         old, new = max(owners, key=lambda pair: len(pair[0].id))
         by_id[configuration.id] = replace(

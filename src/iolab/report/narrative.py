@@ -493,21 +493,25 @@ def linked_finding_sentences(
     )
     rows = {best.workload: row for row in workload_rows(brief.best_figures) for best in row.figures}
     noise = {best.run_key: best.noise_text for best in brief.best_figures if best.noise_text}
-    doubted = (_with_lead_doubt(_reworded_if_within_noise(each, noise), rows) for each in sentences)
+    doubted = (
+        _with_lead_doubt(_best_sentence_reworded_if_noise(each, noise), rows) for each in sentences
+    )
     return tuple(
         _link_sentence(_with_workload_title(sentence, study), names, brief.run_anchors)
         for sentence in doubted
     )
 
 
-def _reworded_if_within_noise(
-    sentence: FindingSentence, noise_texts: Mapping[RunKey | None, str]
+def _best_sentence_reworded_if_noise(
+    sentence: FindingSentence, noise_text_by_run_key: Mapping[RunKey | None, str]
 ) -> FindingSentence:
     """The sentence on a best figure that can be no more than noise: as that, and as no best."""
     best = sentence.finding
     if not isinstance(best, BestPointFinding):
         return sentence
-    noise = next((noise_texts[key] for key in best.run_keys if key in noise_texts), None)
+    noise = next(
+        (noise_text_by_run_key[key] for key in best.run_keys if key in noise_text_by_run_key), None
+    )
     if noise is None:
         return sentence
     figure = _metric_with_interval_text(best.value)
@@ -515,12 +519,14 @@ def _reworded_if_within_noise(
     return replace(sentence, text=f"{text}, is no best: {noise}.{LEVEL_SENTENCES[best.level]}")
 
 
-def _with_lead_doubt(sentence: FindingSentence, rows: Mapping[str, WorkloadRow]) -> FindingSentence:
+def _with_lead_doubt(
+    sentence: FindingSentence, row_by_workload: Mapping[str, WorkloadRow]
+) -> FindingSentence:
     """A supported gain with why it makes no winner of its workload, where that is not certain."""
     gain = sentence.finding
     if not isinstance(gain, LargestSpeedupFinding):
         return sentence
-    row = rows.get(gain.workload)
+    row = row_by_workload.get(gain.workload)
     if row is None or not row.undecided_reason:
         return sentence
     level = LEVEL_SENTENCES[gain.level]

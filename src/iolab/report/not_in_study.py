@@ -61,7 +61,9 @@ def _has_only_invalid_one_request_points(brief: Brief) -> bool:
 
 def _missing_load_texts(brief: Brief) -> Iterator[str]:
     """The operations that no workload does alone, a mix, and the latency without a queue."""
-    measured = [_reads_and_writes(workload, brief.points) for workload in brief.study.workloads]
+    measured = [
+        _does_read_and_does_write(workload, brief.points) for workload in brief.study.workloads
+    ]
     known = [kinds for kinds in measured if any(kinds)]
     if not known:
         return
@@ -88,7 +90,9 @@ def _missing_small_operation_texts(brief: Brief) -> Iterator[str]:
             yield f"{name} of small blocks (the smallest: {format_bytes(min(sizes[direction]))})"
 
 
-def _reads_and_writes(workload: Workload, points: Sequence[PointSummary]) -> tuple[bool, bool]:
+def _does_read_and_does_write(
+    workload: Workload, points: Sequence[PointSummary]
+) -> tuple[bool, bool]:
     """Whether a workload reads, and whether it writes; by its results where its job does not say.
 
     A job that only trims does neither, and so does one without results.

@@ -148,11 +148,11 @@ def _layer_latency_columns(nodes: Sequence[HypervisorResult]) -> dict[str, list[
 
 def point_documents(
     points: Sequence[PointSummary],
-    node_metrics: Mapping[PointKey, Mapping[str, Mapping[str, Metric]]],
+    node_metrics_by_point_key: Mapping[PointKey, Mapping[str, Mapping[str, Metric]]],
 ) -> list[dict[str, Any]]:
     """The `points` of `iolab show --json`, made of JSON's own types only.
 
-    `node_metrics` has the metrics of each point's nodes of guests, by name.
+    `node_metrics_by_point_key` has the metrics of each point's nodes of guests, by name.
     """
     return [
         {
@@ -169,7 +169,7 @@ def point_documents(
             "metrics": _metrics_document(point.metrics),
             "nodes": {
                 name: _metrics_document(metrics)
-                for name, metrics in node_metrics.get(point.key, {}).items()
+                for name, metrics in node_metrics_by_point_key.get(point.key, {}).items()
             },
         }
         for point in points
@@ -432,12 +432,12 @@ def interval_columns(
     kinds: LoadReportKinds,
     study: Study,
     results: Sequence[RunResult],
-    read_intervals: Callable[[str, int], IntervalTable],
-    read_host_names: Callable[[str, int], Sequence[str]],
+    interval_reader: Callable[[str, int], IntervalTable],
+    host_name_reader: Callable[[str, int], Sequence[str]],
 ) -> dict[str, list[ExportValue]]:
     """One list a column, one entry a (run, host, interval, operation).
 
-    `read_intervals` and `read_host_names` take digest and repeat of a run. `second` is the end of
+    `interval_reader` and `host_name_reader` take digest and repeat of a run. `second` is the end of
     the interval since the first one of any host of the run began, in seconds of hosts' clocks.
     """
     axes = all_axis_names(results)
@@ -451,10 +451,10 @@ def interval_columns(
         )
     }
     for result in results:
-        table = read_intervals(result.digest, result.repeat)
+        table = interval_reader(result.digest, result.repeat)
         if not len(table):
             continue
-        names = read_host_names(result.digest, result.repeat)
+        names = host_name_reader(result.digest, result.repeat)
         start_ns = int((table.end_real_ns - table.span_ns).min())
         words = {
             number: kinds.operation_name(study, result, number)

@@ -263,16 +263,18 @@ def evenness_table(spread: HostEvenness) -> Table:
     )
 
 
-def phase_evenness_table(spreads: Mapping[str, HostEvenness], names: Mapping[str, str]) -> Table:
+def phase_evenness_table(
+    evenness_by_phase: Mapping[str, HostEvenness], title_by_phase: Mapping[str, str]
+) -> Table:
     """The same of parts of a run that follow each other, one row a part under its name."""
     numbers = ("Fastest over slowest", "Jain's index", "First apart", "Last apart")
     heads = text_and_number_columns(
         ("Operation", "Slowest", "Fastest"), (*numbers, "All worked together")
     )
     rows = tuple(
-        row_of_cells(operation, *_evenness_texts(spreads[key]))
-        for key, operation in names.items()
-        if key in spreads
+        row_of_cells(operation, *_evenness_texts(evenness_by_phase[key]))
+        for key, operation in title_by_phase.items()
+        if key in evenness_by_phase
     )
     return Table("How alike and how much together, phase by phase", heads, rows)
 

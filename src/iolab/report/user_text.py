@@ -100,19 +100,23 @@ def _fields_and_remaining_lines(text: str) -> tuple[dict[str, str], list[str]]:
     return fields, lines
 
 
-def _read_logo_and_format(path: Path, faults: list[Fault]) -> tuple[bytes, str]:
+def _read_logo_and_format(path: Path, faults_to_extend: list[Fault]) -> tuple[bytes, str]:
     try:
         with path.open("rb") as file:
             raw = file.read(LOGO_BYTES_MAX + 1)
     except OSError as error:
-        faults.append(Fault(f"The logo '{path}' cannot be read: {error.strerror}.", "Name a file."))
+        faults_to_extend.append(
+            Fault(f"The logo '{path}' cannot be read: {error.strerror}.", "Name a file.")
+        )
         return b"", ""
     kind = next((kind for mark, kind in _PICTURES.items() if raw.startswith(mark)), "")
     if not kind:
-        faults.append(Fault(f"The logo '{path}' is neither PNG nor JPEG.", "Convert it to PNG."))
+        faults_to_extend.append(
+            Fault(f"The logo '{path}' is neither PNG nor JPEG.", "Convert it to PNG.")
+        )
     if len(raw) > LOGO_BYTES_MAX:
         message = f"The logo '{path}' is larger than {LOGO_BYTES_MAX >> 20} MiB."
-        faults.append(Fault(message, "Make it smaller."))
+        faults_to_extend.append(Fault(message, "Make it smaller."))
     return raw, kind
 
 

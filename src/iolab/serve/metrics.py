@@ -92,7 +92,10 @@ class SessionLibraryMetrics:
                 yield line.folder
 
     def _runs_and_counters(
-        self, session: LoadedSession, until_s: float, current_counters: dict[_Key, RunCounters]
+        self,
+        session: LoadedSession,
+        until_s: float,
+        current_counters_to_fill: dict[_Key, RunCounters],
     ) -> Iterator[tuple[RunResult, RunCounters]]:
         for result in session.results:
             key = (session.folder.id, result.digest, result.repeat, result.attempt)
@@ -100,7 +103,7 @@ class SessionLibraryMetrics:
             if counts is None and time.monotonic() < until_s:
                 counts = read_run_counters(session.reader, result, with_timestamps=False)
             if counts is not None:
-                current_counters[key] = counts
+                current_counters_to_fill[key] = counts
             yield result, counts or NO_COUNTERS
 
 

@@ -255,12 +255,12 @@ def _forest_row_svg(comparison: Comparison, scale_half_width: float) -> str:
     )
 
 
-def _x_position(ratio: float, scale_half_width: float) -> float:
+def _x_position(ratio: float, scale_half_width_ln: float) -> float:
     """Where a ratio lies on the drawing."""
     if not ratio > 0:
         return 0.0
     at = math.log(ratio) if math.isfinite(ratio) else math.inf
-    return round(WIDTH / 2 * (1 + max(-1.0, min(1.0, at / scale_half_width))), 2)
+    return round(WIDTH / 2 * (1 + max(-1.0, min(1.0, at / scale_half_width_ln))), 2)
 
 
 class PlanProgress(Record):

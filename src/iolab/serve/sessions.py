@@ -155,7 +155,7 @@ def _hash_stamps_and_get_newest_ns(
     path: str,
     levels_below: int,
     known_folders: Folders,
-    visited_folders: Folders,
+    visited_folders_to_fill: Folders,
     update_hash: Callable[[bytes], object],
 ) -> int:
     """Tell the folder's stamp and those below it; the newest time of them all."""
@@ -168,10 +168,10 @@ def _hash_stamps_and_get_newest_ns(
     stamp = _stat_stamp(info)
     before = known_folders.get(path)
     below = before[1] if before and before[0] == stamp else _plain_subfolders(path)
-    visited_folders[path] = (stamp, below)
+    visited_folders_to_fill[path] = (stamp, below)
     if not levels_below:  # what was written into a run in place, its folder does not tell
         update_hash(repr(run_file_stamps(Path(path))).encode())
-    if len(visited_folders) > ENTRIES_MAX:
+    if len(visited_folders_to_fill) > ENTRIES_MAX:
         raise StoreError(f"The session has more than {ENTRIES_MAX} folders.", "Look at its files.")
     update_hash(f"{path}{stamp}".encode("utf-8", "surrogateescape"))
     newest = info.st_mtime_ns
@@ -179,7 +179,11 @@ def _hash_stamps_and_get_newest_ns(
         newest = max(
             newest,
             _hash_stamps_and_get_newest_ns(
-                f"{path}/{name}", levels_below - 1, known_folders, visited_folders, update_hash
+                f"{path}/{name}",
+                levels_below - 1,
+                known_folders,
+                visited_folders_to_fill,
+                update_hash,
             ),
         )
     return newest

@@ -314,9 +314,11 @@ def test_an_honest_set_passes_and_a_slip_is_found_by_its_relation_alone(slip: Sl
     assert slip.honest.count(slip.right) == 1
     before = audited(slip.honest)
     assert slip.rule == "repeated" or slip.rule in {one.rule for one in before}
-    assert [one.message for one in before if one.agreement.rank] == []
+    assert [one.message for one in before if one.agreement.severity] == []
     after = [
-        one for one in audited(slip.honest.replace(slip.right, slip.wrong)) if one.agreement.rank
+        one
+        for one in audited(slip.honest.replace(slip.right, slip.wrong))
+        if one.agreement.severity
     ]
     assert {(one.rule, one.agreement) for one in after} == {(slip.rule, slip.level)}
     assert tells(f"{after[0].subject}: {after[0].message}", *slip.tells)
@@ -341,7 +343,7 @@ def test_every_relation_is_tried() -> None:
     ],
 )
 def test_what_rounding_explains_or_is_of_different_things_is_no_finding(text: str) -> None:
-    assert [one.message for one in audited(text) if one.agreement.rank] == []
+    assert [one.message for one in audited(text) if one.agreement.severity] == []
 
 
 def test_a_finding_names_where_its_figures_stand() -> None:

@@ -24,7 +24,7 @@ POINTS: Final[Mapping[str, Point]] = {point.digest: point for point in PLAN.poin
 
 
 def wrong(result: RunResult) -> list[AuditOutcome]:
-    return [one for one in audit_session((result,), POINTS) if one.agreement.rank]
+    return [one for one in audit_session((result,), POINTS) if one.agreement.severity]
 
 
 def test_results_as_they_are_made_agree_with_themselves() -> None:

@@ -121,8 +121,8 @@ def link_speed_text(port: NicFacts | None) -> str:
     return f"{port.speed_mbit_s / 1000:g}G"
 
 
-def _unreachable_host_findings(failed: Mapping[str, IolabError]) -> Iterator[FleetFinding]:
-    for name, error in failed.items():
+def _unreachable_host_findings(error_by_host: Mapping[str, IolabError]) -> Iterator[FleetFinding]:
+    for name, error in error_by_host.items():
         yield FleetFinding((name,), Finding("reach", FindingState.FAULT, error.message, error.hint))
 
 

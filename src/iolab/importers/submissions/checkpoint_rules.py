@@ -123,39 +123,40 @@ def _slowest_rank_evidence(
     row: SubmittedRow,
     folder: ResultFolder,
     direction: str,
-    times: Mapping[int, Mapping[str, RankCheckpointTime]],
+    times_by_rank: Mapping[int, Mapping[str, RankCheckpointTime]],
 ) -> Iterator[FileEvidence]:
     """The slowest rank's time: of all ranks' files, else what the starts leave room for."""
     key = f"{direction}_checkpoint_duration_mean_seconds"
     published = number_at_keys(folder.summary, "metric", key)
     ranks = int(number_at_keys(folder.summary, "num_accelerators") or 0)
     size = number_at_keys(folder.summary, "metric", "checkpoint_size_GB")
-    if not published or not times:
+    if not published or not times_by_rank:
         message = f"The times of no rank's {direction}s are in the tree."
         yield row.file_evidence("slowest-rank", QUESTIONS, message, folder, ("summary.json", key))
         return
-    names = set.intersection(*(set(each) for each in times.values()))
+    names = set.intersection(*(set(each) for each in times_by_rank.values()))
     if not names:
         return
-    slowest = fmean(max(each[name].seconds for each in times.values()) for name in names)
-    files = [folder.epoch_files_by_rank[rank] for rank in times]
+    slowest = fmean(max(each[name].seconds for each in times_by_rank.values()) for name in names)
+    files = [folder.epoch_files_by_rank[rank] for rank in times_by_rank]
     place = (first_file_name_and_count_text(folder, files)[0], f"{direction}_ckpt*.duration")
-    if slowest > published * SLOWER and len(times) > 1:
+    if slowest > published * SLOWER and len(times_by_rank) > 1:
         yield row.file_evidence(
             "slowest-rank",
             CONTRADICTS,
-            f"{direction}: the slowest of {len(times)} ranks took {slowest:.1f} s, "
+            f"{direction}: the slowest of {len(times_by_rank)} ranks took {slowest:.1f} s, "
             f"{published:.1f} s are published{_rate_suffix_text(size, slowest)}.",
             folder,
             place,
         )
-    elif len(times) >= ranks:
-        message = (
-            f"{direction}: the slowest of {len(times)} ranks took {slowest:.1f} s, as published."
-        )
+    elif len(times_by_rank) >= ranks:
+        rank_text = f"{len(times_by_rank)} ranks"
+        message = f"{direction}: the slowest of {rank_text} took {slowest:.1f} s, as published."
         yield row.file_evidence("slowest-rank", SUPPORTS, message, folder, place)
     else:
-        yield from _start_spacing_evidence(row, folder, direction, times[min(times)])
+        yield from _start_spacing_evidence(
+            row, folder, direction, times_by_rank[min(times_by_rank)]
+        )
 
 
 def _rate_suffix_text(size_gib: float | None, seconds: float) -> str:
@@ -163,12 +164,15 @@ def _rate_suffix_text(size_gib: float | None, seconds: float) -> str:
 
 
 def _start_spacing_evidence(
-    row: SubmittedRow, folder: ResultFolder, direction: str, times: Mapping[str, RankCheckpointTime]
+    row: SubmittedRow,
+    folder: ResultFolder,
+    direction: str,
+    time_by_checkpoint: Mapping[str, RankCheckpointTime],
 ) -> Iterator[FileEvidence]:
     """Between two starts all ranks ended, and paused: a bound of the slowest rank's time."""
     pause_s = folder.numeric_parameter_at_paths("checkpoint.time_between_checkpoints")
     pause_s = PAUSE_S if pause_s is None else pause_s
-    ordered = sorted(times.values(), key=lambda time: time.start)
+    ordered = sorted(time_by_checkpoint.values(), key=lambda time: time.start)
     pairs = [
         (first.seconds, (second.start - first.start).total_seconds() - pause_s)
         for first, second in pairwise(ordered)
@@ -228,16 +232,16 @@ def _mean_of_rates_evidence(
 def _fast_checkpoint_load_evidence(
     row: SubmittedRow,
     folder: ResultFolder,
-    times: Mapping[int, Mapping[str, RankCheckpointTime]],
+    times_by_rank: Mapping[int, Mapping[str, RankCheckpointTime]],
 ) -> Iterator[FileEvidence]:
     """Loads that are much faster than the others: some of what was saved last was in memory."""
-    if not times:
+    if not times_by_rank:
         return
-    rank = min(times)
-    usual = median(time.seconds for time in times[rank].values())
+    rank = min(times_by_rank)
+    usual = median(time.seconds for time in times_by_rank[rank].values())
     fast = {
         name.removeprefix("load_ckpt"): usual / time.seconds
-        for name, time in times[rank].items()
+        for name, time in times_by_rank[rank].items()
         if usual > FAST_LOAD * time.seconds
     }
     if fast:
@@ -245,7 +249,7 @@ def _fast_checkpoint_load_evidence(
         yield row.file_evidence(
             "uneven-loads",
             QUESTIONS,
-            f"Of {len(times[rank])} loads, {counted_noun(len(fast), 'load')} "
+            f"Of {len(times_by_rank[rank])} loads, {counted_noun(len(fast), 'load')} "
             f"({', '.join(numbers[:FAST_LOADS_SHOWN])}) took up to {max(fast.values()):.1f} times "
             f"less than the median of {usual:.1f} s.",
             folder,

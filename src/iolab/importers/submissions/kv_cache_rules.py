@@ -86,7 +86,7 @@ def _missing_rank_evidence(
     row: SubmittedRow,
     folder: ResultFolder,
     option: str,
-    results: Mapping[OptionTrialRank, KvCacheRankResult],
+    result_by_option_trial_rank: Mapping[OptionTrialRank, KvCacheRankResult],
 ) -> Iterator[FileEvidence]:
     """Ranks that the option lacks, by its summary and by its files."""
     total = int(number_at_keys(folder.summary, "total_ranks") or 0)
@@ -105,11 +105,12 @@ def _missing_rank_evidence(
             folder,
             (place[0], f"{place[1]}.missing_files"),
         )
-    elif len(results) < total * trials:
+    elif len(result_by_option_trial_rank) < total * trials:
         yield row.file_evidence(
             "missing-ranks",
             QUESTIONS,
-            f"Option {option}: {len(results)} of {total * trials} ranks' files are in the tree.",
+            f"Option {option}: {len(result_by_option_trial_rank)} of {total * trials} ranks' files "
+            "are in the tree.",
             folder,
             (place[0], f"{place[1]}.rank_count"),
         )
@@ -119,12 +120,12 @@ def _rank_sum_evidence(
     row: SubmittedRow,
     folder: ResultFolder,
     option: str,
-    results: Mapping[OptionTrialRank, KvCacheRankResult],
+    result_by_option_trial_rank: Mapping[OptionTrialRank, KvCacheRankResult],
 ) -> Iterator[FileEvidence]:
     """The published rate beside the mean over trials of the ranks' sums."""
-    trials = sorted({trial for _, trial, _ in results})
+    trials = sorted({trial for _, trial, _ in result_by_option_trial_rank})
     total = int(number_at_keys(folder.summary, "total_ranks") or 0)
-    if not trials or len(results) < total * len(trials):
+    if not trials or len(result_by_option_trial_rank) < total * len(trials):
         return
     for operation in ("read", "write"):
         key = f"aggregated_{operation}_bandwidth_gbps"
@@ -132,7 +133,7 @@ def _rank_sum_evidence(
         summed = fmean(
             sum(
                 each.read_gib_per_s if operation == "read" else each.write_gib_per_s
-                for (_, own_trial, _), each in results.items()
+                for (_, own_trial, _), each in result_by_option_trial_rank.items()
                 if own_trial == trial
             )
             for trial in trials
@@ -154,11 +155,11 @@ def _percentile_over_window_evidence(
     row: SubmittedRow,
     folder: ResultFolder,
     option: str,
-    results: Mapping[OptionTrialRank, KvCacheRankResult],
+    result_by_option_trial_rank: Mapping[OptionTrialRank, KvCacheRankResult],
 ) -> Iterator[FileEvidence]:
     """A percentile that is longer than the time by which the rate was divided."""
     published = number_at_keys(folder.summary, "options", option, "aggregated_p95_latency_ms")
-    windows = [each.window_s for each in results.values() if each.window_s]
+    windows = [each.window_s for each in result_by_option_trial_rank.values() if each.window_s]
     asked = _option_numbers_in_commands(folder, _DURATION).get(option)
     window = fmean(windows) if windows else asked
     if published is None or not window:
@@ -176,10 +177,10 @@ def _instant_sync_evidence(
     row: SubmittedRow,
     folder: ResultFolder,
     option: str,
-    results: Mapping[OptionTrialRank, KvCacheRankResult],
+    result_by_option_trial_rank: Mapping[OptionTrialRank, KvCacheRankResult],
 ) -> Iterator[FileEvidence]:
     """Sync calls that end at once where a write takes seconds."""
-    for place, result in results.items():
+    for place, result in result_by_option_trial_rank.items():
         sync, write = result.sync_p95_ms, result.write_p50_ms
         if sync is not None and write is not None and sync < SYNC_MS and write >= LONG_WRITE_MS:
             yield row.file_evidence(

@@ -317,7 +317,7 @@ def _file_sizes_and_folders(folder: Path) -> tuple[dict[str, int], list[str]]:
 
 
 def _add_files_below_and_count_entries(
-    folder: Path, folders: Sequence[str], files: dict[str, int]
+    folder: Path, folders: Sequence[str], size_by_path_to_fill: dict[str, int]
 ) -> int:
     """Add the files of the folders in it by their path; the number of entries that were met."""
     waiting, count = [(name, 1) for name in folders], 0
@@ -325,7 +325,7 @@ def _add_files_below_and_count_entries(
         name, depth = waiting.pop()
         more, deeper = _file_sizes_and_folders(folder / name)
         count += len(more) + len(deeper)
-        files.update({f"{name}/{file}": size for file, size in more.items()})
+        size_by_path_to_fill.update({f"{name}/{file}": size for file, size in more.items()})
         if depth < limits.NESTED_MAX:
             waiting += [(f"{name}/{each}", depth + 1) for each in deeper]
     return count

@@ -37,7 +37,7 @@ from iolab.importers.submissions.row import (
 )
 from iolab.importers.submissions.shared_rules import (
     line_rate_evidence,
-    preload_evidence,
+    preloaded_library_and_writeback_evidence,
     program_in_tree_evidence,
     pruned_file_evidence,
 )
@@ -189,7 +189,7 @@ def _row_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
         case Benchmark.KV_CACHE:
             yield from kv_cache_evidence(row)
     yield from line_rate_evidence(row)
-    yield from preload_evidence(row)
+    yield from preloaded_library_and_writeback_evidence(row)
     yield from program_in_tree_evidence(row)
     # The last one: it tells what the others could not read.
     yield from pruned_file_evidence(row)

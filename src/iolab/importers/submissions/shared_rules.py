@@ -162,7 +162,7 @@ def line_rate_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
     yield evidence
 
 
-def preload_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
+def preloaded_library_and_writeback_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
     """Libraries that stored commands load before the program's own, and settings of writeback."""
     texts = [
         (folder, (folder.metadata_file_name, key), text)

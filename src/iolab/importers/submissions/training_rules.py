@@ -118,7 +118,7 @@ def _epoch_time_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[Fi
     seconds = [
         time
         for epoch in _epoch_documents(folder.epoch_documents_by_rank[rank])
-        for time in _training_block_seconds(epoch)
+        if (time := _only_training_block_s(epoch)) is not None
     ]
     if not seconds:
         return
@@ -147,16 +147,15 @@ def _epoch_documents(document: Document) -> list[dict[str, Any]]:
     ]
 
 
-def _training_block_seconds(epoch: dict[str, Any]) -> list[float]:
-    """The time of the epoch's training block, of which there is one."""
+def _only_training_block_s(epoch: dict[str, Any]) -> float | None:
+    """The time of the epoch's training block; None where it has not just one, with a time."""
     blocks = [value for key, value in epoch.items() if key.startswith("block")]
     if len(blocks) != 1 or not isinstance(blocks[0], dict):
-        return []
+        return None
     first, last = parse_datetime(blocks[0].get("start")), parse_datetime(blocks[0].get("end"))
     if first is not None and last is not None and last > first:
-        return [(last - first).total_seconds()]
-    seconds = parse_finite_number(blocks[0].get("duration"))
-    return [seconds] if seconds else []
+        return (last - first).total_seconds()
+    return parse_finite_number(blocks[0].get("duration")) or None
 
 
 def _utilization_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[FileEvidence]:

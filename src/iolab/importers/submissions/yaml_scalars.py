@@ -43,16 +43,16 @@ def yaml_scalar_paths_and_texts(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _push_item_and_return_path(
-    keys: list[tuple[int, str]], indent: int, counts: dict[str, int], *, is_item: bool
+    keys: list[tuple[int, str]], indent: int, last_index_by_list: dict[str, int], *, is_item: bool
 ) -> str:
     """Make the item at that indent the last of the keys; returns its path."""
     while keys and (keys[-1][0] > indent or (keys[-1][0] == indent and keys[-1][1].isdigit())):
         keys.pop()
     parent = ".".join(key for _, key in keys)
-    counts[parent] = counts.get(parent, -1) + is_item
+    last_index_by_list[parent] = last_index_by_list.get(parent, -1) + is_item
     # Lists may stand at the indent of their key: an item lies half a step within it.
-    keys.append((indent, str(counts[parent])))
-    return f"{parent}.{counts[parent]}"
+    keys.append((indent, str(last_index_by_list[parent])))
+    return f"{parent}.{last_index_by_list[parent]}"
 
 
 def _text_without_quotes(text: str) -> str:

@@ -72,7 +72,7 @@ class FigureRange(Record):
         return (self.low + self.high) / 2
 
     @property
-    def relative_width(self) -> float:
+    def relative_half_width(self) -> float:
         """How far the ends are from the middle, as a share of it; 0 where that is 0."""
         return (self.high - self.low) / 2 / abs(self.middle) if self.middle else 0.0
 

@@ -79,9 +79,9 @@ def audit_statistics_order(published: PublishedSet) -> Iterator[AuditOutcome]:
         for quantity in table_quantities(element.table):
             if quantity.statistic != "std_dev":
                 groups[
-                    quantity.base_name, quantity.inner_key, quantity.unit, quantity.depth
+                    quantity.base_name, quantity.inner_key, quantity.unit, quantity.queue_depth
                 ].append(quantity)
-            if quantity.has_range and (quantity.depth is not None or quantity.unit == "1/s"):
+            if quantity.has_range and (quantity.queue_depth is not None or quantity.unit == "1/s"):
                 fine = quantity.lowest.low <= quantity.highest.high
                 message = f"{nested_key_text(quantity.name)} goes from {quantity.printed}."
                 yield exact_relation_outcome("order", element, message, is_met=fine)
@@ -297,7 +297,11 @@ def _totals_for_part(
             limit = q.statistic == "max" or "gbit_s" in q.name or "capacity" in q.name
             capacity = total_name == "capacity" and limit and q.name.partition("_")[0] == first
             depth = printed_number(element.table.get("queue_depth"))
-            mean = q.statistic == "mean" and total_name.endswith(q.base_name) and q.depth == depth
+            mean = (
+                q.statistic == "mean"
+                and total_name.endswith(q.base_name)
+                and q.queue_depth == depth
+            )
             if capacity or (total_name != "capacity" and mean):
                 yield at, q
                 return
@@ -397,9 +401,9 @@ def audit_outlier_latencies(published: PublishedSet) -> Iterator[AuditOutcome]:
             if (
                 element.table_key == "result"
                 and quantity.unit == "s"
-                and quantity.depth is not None
+                and quantity.queue_depth is not None
             ):
-                groups[quantity.statistic, quantity.depth].append((element, quantity))
+                groups[quantity.statistic, quantity.queue_depth].append((element, quantity))
     for (statistic, depth), members in groups.items():
         top, quantity = max(members, key=lambda member: member[1].highest.high)
         others = [q.highest for element, q in members if element is not top]

@@ -76,21 +76,21 @@ def audit_littles_law(published: PublishedSet) -> Iterator[AuditOutcome]:
         rates = [q for q in figures if q.unit == "1/s" and q.value.low > 0]
         if len({q.direction for q in rates}) > 1:  # nobody says whether they ran together
             continue
-        deepest = max((q.depth or 0 for q in figures if q.unit == "s"), default=0)
+        deepest = max((q.queue_depth or 0 for q in figures if q.unit == "s"), default=0)
         for rate in rates:
             for latency in figures:
-                depth = latency.depth or _queue_depth(element.table, latency.inner_key)
-                same = latency.depth is not None or latency.inner_key == rate.inner_key
+                depth = latency.queue_depth or _queue_depth(element.table, latency.inner_key)
+                same = latency.queue_depth is not None or latency.inner_key == rate.inner_key
                 asked = _ios_in_flight(element.table, method, depth)
                 same = same and latency.unit == "s"
                 if not same or asked is None or latency.value.low <= 0:
                     continue
                 if latency.statistic == "mean" and latency.direction == rate.direction:
-                    lighter = latency.depth is not None and latency.depth < deepest
+                    lighter = latency.queue_depth is not None and latency.queue_depth < deepest
                     yield _littles_law_mean_outcome(
                         element, asked, rate, latency, is_smaller_depth=lighter
                     )
-                elif (latency.percentile or 0) >= _HIGH and latency.depth in (None, deepest):
+                elif (latency.percentile or 0) >= _HIGH and latency.queue_depth in (None, deepest):
                     yield _littles_law_percentile_outcome(element, asked, rate, latency)
 
 

@@ -59,7 +59,7 @@ class Agreement(StrEnum):
     """Nothing that can be computed forbids it, but it is rarely so."""
 
     @property
-    def rank(self) -> int:
+    def severity(self) -> int:
         """0 for agreement, then as it gets worse."""
         return [Agreement.AGREES, Agreement.DOUBTFUL, Agreement.CONTRADICTS].index(self)
 
@@ -102,7 +102,9 @@ def agreement_of_ranges(
     way from a measurement into a table, and again from there into a text.
     """
     allowed = (
-        min(SLACK, stated.relative_width + computed.relative_width) if slack is None else slack
+        min(SLACK, stated.relative_half_width + computed.relative_half_width)
+        if slack is None
+        else slack
     )
     return (
         Agreement.AGREES if stated.relative_gap_to(computed) <= allowed else Agreement.CONTRADICTS
@@ -177,7 +179,7 @@ class FigureQuantity(Record):
     base_name: str
     inner_key: str
     unit: str
-    depth: int | None
+    queue_depth: int | None
     printed: str
     value: FigureRange
     lowest: FigureRange
@@ -224,7 +226,7 @@ def table_quantities(table: Mapping[str, Any]) -> Iterator[FigureQuantity]:
             base_name=parsed.base_name,
             inner_key=parsed.inner_key,
             unit=parsed.unit,
-            depth=parsed.depth,
+            queue_depth=parsed.queue_depth,
             printed=printed_figure_text(value),
             value=figure * exact_range(factor),
             lowest=low * exact_range(factor),
@@ -246,7 +248,7 @@ class _QuantityName(NamedTuple):
     base_name: str
     inner_key: str
     unit: str
-    depth: int | None
+    queue_depth: int | None
 
 
 def _parse_quantity_name(name: str) -> _QuantityName:
@@ -257,7 +259,7 @@ def _parse_quantity_name(name: str) -> _QuantityName:
         base_name=_strip_qualifiers(outer),
         inner_key=_strip_qualifiers(part),
         unit=_unit_and_factor(name)[0],
-        depth=int(depth[1]) if depth else None,
+        queue_depth=int(depth[1]) if depth else None,
     )
 
 

@@ -91,11 +91,11 @@ T = TypeVar("T")
 K = TypeVar("K")
 
 
-def rows_by_key(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+def rows_by_key(rows: Iterable[T], key_of_row: Callable[[T], K]) -> dict[K, list[T]]:
     """Rows of one key together, keys and rows in their order."""
     groups: dict[K, list[T]] = {}
     for row in rows:
-        groups.setdefault(key(row), []).append(row)
+        groups.setdefault(key_of_row(row), []).append(row)
     return groups
 
 
@@ -190,7 +190,7 @@ def dot_chart(
     ]
     marks = [*_ratio_one_line_marks(dots), *_lane_marks(lanes, scale), *texts]
     total = sum(bool(_value_and_interval_ends(dot)) for row in rows for dot in row.dots)
-    notes = [note, _dot_chart_note(dots, total)]
+    notes = [note, _dot_chart_notes_text(dots, total)]
     return Figure(
         subject=subject,
         title=title if not common or common.lower() in title.lower() else f"{title}: {common}",
@@ -326,7 +326,7 @@ def _dot_value_text(dot: Dot, scale: Scale) -> str:
     return f"{value:,.0f}" if value >= 999.5 else significant_digits_text(value)
 
 
-def _dot_chart_note(dots: Sequence[Dot], total_dot_count: int) -> str:
+def _dot_chart_notes_text(dots: Sequence[Dot], total_dot_count: int) -> str:
     notes = []
     spread = [dot.value for dot in dots if dot.value.displayable_interval is not None]
     if any(not value.has_bin_edge_interval for value in spread):

@@ -84,7 +84,7 @@ def host_scaling_chart(subject: str, scaling_lines: Sequence[ScalingLine]) -> Fi
     quantity = rate_quantity(scaling_lines[0].scaling.metric)
     unit = metric_spec(quantity.key).unit
     drawn = scaling_lines[:LINES_MAX]
-    ideals = [_ideal_rate_ends(curve.scaling) for curve in drawn]
+    ideals = [_ideal_rates_at_first_and_last_step(curve.scaling) for curve in drawn]
     values = [
         v
         for curve in drawn
@@ -185,7 +185,7 @@ def _scaling_step_row(line: ScalingLine, step: ScalingStep) -> tuple[Cell, ...]:
     )
 
 
-def _ideal_rate_ends(scaling: HostScaling) -> tuple[float, float]:
+def _ideal_rates_at_first_and_last_step(scaling: HostScaling) -> tuple[float, float]:
     return scaling.ideal_rate(scaling.first_step.host_count), scaling.ideal_rate(
         scaling.steps[-1].host_count
     )
@@ -198,7 +198,9 @@ def _ideal_and_usl_lines(line: ScalingLine, scale: Scale) -> list[Mark]:
         token=MUTED,
         places=[
             (at, scale.to_scale_unit(v))
-            for at, v in zip((low, high), _ideal_rate_ends(line.scaling), strict=True)
+            for at, v in zip(
+                (low, high), _ideal_rates_at_first_and_last_step(line.scaling), strict=True
+            )
         ],
         width=1.1,
         dash=(1.5, 3),

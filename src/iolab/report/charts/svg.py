@@ -646,15 +646,15 @@ def _plot_document(plot: Plot) -> dict[str, Any]:
 
 
 def _mark_points_document(
-    mark: Mark, plot: Plot, index: int, shared_x_values: list[list[float]]
+    mark: Mark, plot: Plot, index: int, shared_x_values_to_extend: list[list[float]]
 ) -> dict[str, Any]:
     """A mark's places in values, without what says nothing; marks at the same places share them."""
     tip = mark.tip
     assert tip is not None  # noqa: S101 - the caller knows
     x, y = _mark_coordinates(mark)
-    if x not in shared_x_values:
-        shared_x_values.append(x)
-    points: dict[str, Any] = {"p": index, "x": shared_x_values.index(x)}
+    if x not in shared_x_values_to_extend:
+        shared_x_values_to_extend.append(x)
+    points: dict[str, Any] = {"p": index, "x": shared_x_values_to_extend.index(x)}
     levels = getattr(mark, "levels", ())
     verdicts = tip.verdicts or [level.value if level else "" for level in levels]
     if tip.name:

@@ -317,11 +317,11 @@ def openmetrics_samples(
     planned_run_count: int,
     points: Sequence[PointSummary],
     counters: SessionCounters,
-    operation_name: Callable[[RunResult, int], str],
+    operation_name_of_run: Callable[[RunResult, int], str],
 ) -> Mapping[_MetricFamily, Sequence[str]]:
     """Every sample of a session by its family.
 
-    `operation_name` names the numbers of a result's rows.
+    `operation_name_of_run` names the numbers of a result's rows.
     """
     samples = _SampleLines((("session", session.id),))
     results = [result for result, _ in counters.runs]
@@ -340,7 +340,7 @@ def openmetrics_samples(
     _add_run_counts(samples, results, at_s)
     for point in points:
         _add_point_gauges(samples, point, at_s)
-    _add_operation_counters(samples, counters, operation_name)
+    _add_operation_counters(samples, counters, operation_name_of_run)
     _add_host_counters(samples, counters)
     return samples.lines
 
@@ -397,14 +397,14 @@ def _value_and_interval_items(metric: Metric) -> Iterator[tuple[str, float]]:
 def _add_operation_counters(
     samples: _SampleLines,
     counters: SessionCounters,
-    operation_name: Callable[[RunResult, int], str],
+    operation_name_of_run: Callable[[RunResult, int], str],
 ) -> None:
     """Counters of each point and operation, which go on from run to run."""
     series: dict[Labels, list[CumulativeOperations]] = {}
     for result, run in counters.runs:
         key = PointKey(result.configuration, result.workload, result.axis, result.excluded_hosts)
         for number, counted in run.operations.items():
-            named = (*_point_labels(key), ("operation", operation_name(result, number)))
+            named = (*_point_labels(key), ("operation", operation_name_of_run(result, number)))
             series.setdefault(named, []).append(counted)
     for named, runs in series.items():
         runs.sort(key=lambda run: float(run.times_s[0]))
