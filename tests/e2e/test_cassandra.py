@@ -140,7 +140,7 @@ def test_a_node_is_loaded_restored_killed_and_started_anew(target: Target) -> No
         assert all(address.is_loopback for address in listening(server.pid))
 
         counters = CounterCollector()
-        async with server.collect_counters(stage.session, run, counters, {"local": 0}):
+        async with server.sample_counters(stage.session, run, counters, {"local": 0}):
             await a_given_cluster(stage, settings)
         await server.record_final_statistics(stage.session, run)
         after = {one.name: one.value for one in server.server_run.statistics_after}

@@ -14,7 +14,7 @@ from iolab.core.host import HostSpec, HostTransport, JumpHost, SshRoute
 from iolab.errors import HostError
 from iolab.hosts.answers import read_facts
 from iolab.hosts.host import Host
-from iolab.hosts.push import CommandHostFiles, agent_binary, install_agent
+from iolab.hosts.push import CommandHostFileOperations, agent_binary, install_agent
 from iolab.hosts.ssh import SshRunner, quoted_command_line
 from iolab.hosts.ssh_host import SshConnections
 from tests.fleet.bed import NO_CONFIG, Bed, nothing, route_of, run, visit
@@ -135,7 +135,7 @@ def test_a_host_without_sftp_gets_its_agent_by_plain_programs(bare: Bed, agent: 
         entry = await logins.acquire("c01", route_of(bare.specs["c01"]))
         try:
             runner = SshRunner("c01", entry.connection, logins.limits)
-            return await install_agent(CommandHostFiles(runner), agent)
+            return await install_agent(CommandHostFileOperations(runner), agent)
         finally:
             await entry.release()
 

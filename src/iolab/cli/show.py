@@ -102,7 +102,7 @@ def show(
         )
     reader = open_session(session)
     if time:
-        reader.missing_run_damage()  # the times themselves stand in a document that was verified
+        reader.missing_runs_damage()  # the times themselves stand in a document that was verified
         print_phase_times(reader)
         raise typer.Exit(exit_code_of_results((), None))
     if summary:

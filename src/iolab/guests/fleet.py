@@ -223,7 +223,7 @@ class GuestKitFactory(Protocol):
 class SessionGuests:
     """The guests of a session, of a study that boots some, or uses some, or has none.
 
-    `prepare_boots` before the first guest is reached, `collect_counters` and `with_fleet_details`
+    `prepare_boots` before the first guest is reached, `sample_counters` and `with_fleet_details`
     for each run, `shutdown` once.
     """
 
@@ -281,7 +281,7 @@ class SessionGuests:
         }
 
     @asynccontextmanager
-    async def collect_counters(
+    async def sample_counters(
         self, run: PlannedRun, counters: CounterCollector, host_indexes: Mapping[str, int]
     ) -> AsyncIterator[None]:
         """What nodes count of their guests is collected while what is done within lasts.
@@ -374,7 +374,7 @@ class SessionGuests:
         if faults := host_change_faults({node.name: node.facts}, discovery.facts):
             # Lost it stays: no other guest is booted there either.
             await host.close()
-            session.held_folders.pop(node.name, None)  # What lies there is not ours.
+            session.held_folders_by_host.pop(node.name, None)  # What lies there is not ours.
             message = f"Node '{node.name}' was lost and came back as another."
             raise HostChangedError(
                 message, "Put it back as it was, and resume the session.", faults

@@ -98,9 +98,9 @@ async def run_with_background(
         await asyncio.gather(leading, following, return_exceptions=True)
 
 
-def combined_error(failed: Mapping[str, IolabError]) -> IolabError:
+def combined_error(errors_by_host: Mapping[str, IolabError]) -> IolabError:
     """Hosts' errors as one: the only one as it is, else one that names the hosts."""
-    faults = tuple(failed.values())
+    faults = tuple(errors_by_host.values())
     if len(faults) == 1:
         return faults[0]
     hosts_fault = any(isinstance(fault, HostError) for fault in faults)
@@ -108,7 +108,7 @@ def combined_error(failed: Mapping[str, IolabError]) -> IolabError:
     each = tuple(
         part for fault in faults for part in (fault.faults or (Fault(fault.message, fault.hint),))
     )
-    names = ", ".join(f"'{name}'" for name in [*failed][:NAMED_HOSTS])
+    names = ", ".join(f"'{name}'" for name in [*errors_by_host][:NAMED_HOSTS])
     more = f" and {len(faults) - NAMED_HOSTS} more" if len(faults) > NAMED_HOSTS else ""
     message = f"{len(faults)} hosts failed: {names}{more}."
     return kind(message, "Correct each of them and run again.", each)

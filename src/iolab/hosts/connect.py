@@ -19,7 +19,7 @@ from iolab.hosts.kubernetes.facts import pod_reference_of_command, read_pod_fact
 from iolab.hosts.leftovers import close_hosts_and_report_leftovers
 from iolab.hosts.message import HostCommandError
 from iolab.hosts.process import exit_and_stderr_text, run_local_process, start_local_process
-from iolab.hosts.push import CommandHostFiles, CommandPrefix, agent_binary, install_agent
+from iolab.hosts.push import CommandHostFileOperations, CommandPrefix, agent_binary, install_agent
 from iolab.study.inventory import (
     CONTEXT_CHARACTERS,
     PodSelection,
@@ -92,7 +92,7 @@ class CommandHost(Host):
         """Push the agent if need be, and start it."""
         prefix = self.prefix()
         async with self._slots:
-            remote = await install_agent(CommandHostFiles(prefix), self._agent)
+            remote = await install_agent(CommandHostFileOperations(prefix), self._agent)
         return await start_local_process(self.name, prefix.argv(remote), prefix.environment)
 
 

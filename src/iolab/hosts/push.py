@@ -1,6 +1,6 @@
 """The agents that come with iolab; brings one to a host and proves that it is the right file.
 
-How files and programs of the host are reached is a `HostFiles`'s to know: by plain programs of
+`HostFileOperations` says how files and programs of the host are reached: by plain programs of
 coreutils or busybox behind an argument prefix (here), or by SFTP (`ssh_host`). No shell of ours is
 ever involved, and nothing is left on the host but the agent in a private folder.
 """
@@ -118,7 +118,7 @@ class CommandRunner(Protocol):
         """Run one program of plain words, `stdin` on its standard input. Raises HostError."""
 
 
-class HostFiles(Protocol):
+class HostFileOperations(Protocol):
     """A host's files, as far as the agent needs them.
 
     All but `make_private_folder_or_reason` raise HostError.
@@ -144,7 +144,7 @@ class HostFiles(Protocol):
         """Remove a file, if it is there."""
 
 
-async def install_agent(files: HostFiles, agent: Path | None = None) -> str:
+async def install_agent(files: HostFileOperations, agent: Path | None = None) -> str:
     """The agent's path on the host, put there if it is not there yet. Raises HostError.
 
     Without an `agent` it is the package's for that host's machine.
@@ -187,7 +187,7 @@ async def run_step_and_get_output(
     return ran.output
 
 
-class CommandHostFiles(Record):
+class CommandHostFileOperations(Record):
     """A host's files through its own `mkdir`, `stat`, `tee`, `chmod`, `mv` and `rm`."""
 
     runner: CommandRunner
@@ -221,7 +221,7 @@ class CommandHostFiles(Record):
             return
 
 
-async def _make_private_folder(files: HostFiles) -> str:
+async def _make_private_folder(files: HostFileOperations) -> str:
     """A folder on the host that is ours alone: somebody else's would let them swap the agent."""
     host = files.runner.host
     user = (await run_step_and_get_output(files.runner, "id", "-u")).strip()

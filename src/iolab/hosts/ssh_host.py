@@ -24,8 +24,8 @@ from iolab.hosts.host import AgentLink, Host
 from iolab.hosts.push import (
     STEP_LIMIT_S,
     UPLOAD_LIMIT_S,
-    CommandHostFiles,
-    HostFiles,
+    CommandHostFileOperations,
+    HostFileOperations,
     install_agent,
 )
 from iolab.hosts.ssh import (
@@ -321,23 +321,23 @@ def _tunnel_jump_hosts(tunnel: object) -> tuple[JumpHost, ...]:
 
 
 @asynccontextmanager
-async def open_host_files(runner: SshRunner) -> AsyncIterator[HostFiles]:
+async def open_host_file_operations(runner: SshRunner) -> AsyncIterator[HostFileOperations]:
     """The best way to the host's files; its own program on the host ends with it."""
     try:
         async with asyncio.timeout(STEP_LIMIT_S):
             client = await runner.connection.start_sftp_client()
     except (asyncssh.Error, OSError):
         # Some sites switch SFTP off; whatever else is wrong, the first program will tell.
-        yield CommandHostFiles(runner)
+        yield CommandHostFileOperations(runner)
         return
     try:
-        yield SftpHostFiles(runner, client)
+        yield SftpHostFileOperations(runner, client)
     finally:
         client.exit()
 
 
-class SftpHostFiles:
-    """A host's files through SFTP: implements `HostFiles`."""
+class SftpHostFileOperations:
+    """A host's files through SFTP: implements `HostFileOperations`."""
 
     def __init__(self, runner: SshRunner, client: asyncssh.SFTPClient) -> None:
         self.runner = runner
@@ -413,7 +413,7 @@ class SshHost(Host):
         entry = await self._logins.acquire(self.name, self.spec.ssh or SshRoute(self.name))
         try:
             runner = SshRunner(self.name, entry.connection, self._logins.limits)
-            async with open_host_files(runner) as landing:
+            async with open_host_file_operations(runner) as landing:
                 remote = await install_agent(landing, self._agent)
             link = await runner.start(remote)
         except BaseException:

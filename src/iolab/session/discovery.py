@@ -78,14 +78,14 @@ async def list_or_remove_leftovers(
     is removed.
     """
 
-    async def _connect_and_list_leftovers(host: Host) -> HostLeftovers:
+    async def _connect_and_list_or_remove_leftovers(host: Host) -> HostLeftovers:
         await host.connect()
         return await list_or_remove_host_leftovers(
             host, path, leftovers_to_remove=leftovers_to_remove.get(host.name)
         )
 
     async with open_hosts(specs) as hosts:
-        return await gather_hosts(hosts.values(), _connect_and_list_leftovers)
+        return await gather_hosts(hosts.values(), _connect_and_list_or_remove_leftovers)
 
 
 async def list_or_remove_host_leftovers(
@@ -126,13 +126,13 @@ class DiscoveredHosts(Record):
 class DiscoveryQueries(Record):
     """What kinds of load, and of hosts that are booted, want to know beside a host's facts.
 
-    `programs` are asked for on clients, `node_programs` where hosts are booted, each with the
-    command that tells its version; `node_targets` are the directories on which hosts are booted.
+    `version_argv_by_program` is of clients, `version_argv_by_node_program` of where hosts are
+    booted; `node_targets` are the directories on which hosts are booted.
     """
 
-    programs: Mapping[str, list[str]] = field(default_factory=dict)
+    version_argv_by_program: Mapping[str, list[str]] = field(default_factory=dict)
     node_targets: tuple[Target, ...] = ()
-    node_programs: Mapping[str, list[str]] = field(default_factory=dict)
+    version_argv_by_node_program: Mapping[str, list[str]] = field(default_factory=dict)
 
     @classmethod
     def for_study(cls, study: Study, kinds: StudyKinds) -> DiscoveryQueries:
@@ -151,7 +151,7 @@ async def discover_hosts_and_targets(
 
     The hosts stay connected; whoever made them closes them.
     """
-    tools = {**queries.programs, **version_argv_by_target_program(study)}
+    tools = {**queries.version_argv_by_program, **version_argv_by_target_program(study)}
     by_host: dict[str, list[Target]] = {}
     for target in targets_of_study(study):
         if target.host in hosts:
@@ -168,7 +168,7 @@ async def discover_hosts_and_targets(
             return await _discover_targets(host, spec, tuple(by_host[host.name]), tools, study)
         if host.name in booting:
             return await _discover_targets(
-                host, spec, (booting[host.name],), queries.node_programs, study
+                host, spec, (booting[host.name],), queries.version_argv_by_node_program, study
             )
         hello = await host.connect()
         path = spec.path if host.name in carrying else None
@@ -184,7 +184,7 @@ async def _discover_targets(
     host: Host,
     spec: HostSpec,
     targets: tuple[Target, ...],
-    tools: Mapping[str, list[str]],
+    version_argv_by_tool: Mapping[str, list[str]],
     study: Study,
 ) -> DiscoveredHosts:
     settings, rights = study.target, needs_root_rights(study)
@@ -198,7 +198,7 @@ async def _discover_targets(
             "facts",
             deadline_s=FACTS_LIMIT_S,
             path=path,
-            tools=tools,
+            tools=version_argv_by_tool,
             cloud=settings.cloud_metadata,
         )
         answered = await host.with_pod_facts(read_facts(host.name, answer), target.path)
@@ -308,7 +308,7 @@ class InspectedHost(Record):
 async def inspect_hosts(
     hosts: Mapping[str, Host],
     path: str | None,
-    tools: Mapping[str, list[str]],
+    version_argv_by_tool: Mapping[str, list[str]],
     clock: ControllerClock,
     *,
     cloud: bool,
@@ -321,7 +321,9 @@ async def inspect_hosts(
     """
 
     async def _connect_and_inspect(host: Host) -> _Inspection:
-        return await _inspect_host(host, _target_directory(host.spec, path), tools, cloud=cloud)
+        return await _inspect_host(
+            host, _target_directory(host.spec, path), version_argv_by_tool, cloud=cloud
+        )
 
     met = await gather_hosts(hosts.values(), _connect_and_inspect)
 
@@ -350,14 +352,14 @@ _Inspection = tuple[HostFacts, TargetProbe | None, Hello, HostLeftovers | None]
 
 
 async def _inspect_host(
-    host: Host, path: str | None, tools: Mapping[str, list[str]], *, cloud: bool
+    host: Host, path: str | None, version_argv_by_tool: Mapping[str, list[str]], *, cloud: bool
 ) -> _Inspection:
     hello = await host.connect()
     left = (
         await list_or_remove_host_leftovers(host, path) if LEFTOVERS in hello.capabilities else None
     )
     answer = await host.request(
-        "facts", deadline_s=FACTS_LIMIT_S, path=path, tools=tools, cloud=cloud
+        "facts", deadline_s=FACTS_LIMIT_S, path=path, tools=version_argv_by_tool, cloud=cloud
     )
     facts = await host.with_pod_facts(read_facts(host.name, answer), path)
     if facts.target is None or not facts.target.writable:

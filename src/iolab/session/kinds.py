@@ -65,7 +65,7 @@ NO_LOAD_SESSION: Final = LoadSessionKind(drivers={})
 class BootedHosts(Protocol):
     """The hosts of a session that it boots, or that stand on others; perhaps none.
 
-    `prepare_boots` before the first of them is reached, `collect_counters` and `with_fleet_details`
+    `prepare_boots` before the first of them is reached, `sample_counters` and `with_fleet_details`
     for each run, `shutdown` once.
     """
 
@@ -88,7 +88,7 @@ class BootedHosts(Protocol):
     def set_path_devices_from_facts(self, facts: Mapping[str, HostFacts]) -> None:
         """Take what nodes told of themselves."""
 
-    def collect_counters(
+    def sample_counters(
         self, run: PlannedRun, counters: CounterCollector, host_indexes: Mapping[str, int]
     ) -> AbstractAsyncContextManager[None]:
         """What nodes count of them is collected while what is done within lasts.

@@ -12,7 +12,7 @@ from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunInProgress, run_on_each_host
 from iolab.targets.work_directory import (
     device_extent_proof,
-    evict_page_cache,
+    drop_host_and_file_caches,
     prove_extents,
     unwritten_or_hole_bytes,
 )
@@ -64,7 +64,7 @@ async def drop_caches(
 
     async def drop_caches_of_host(host_run: HostRunInProgress) -> None:
         numjobs = run.point.job_on_host(host_run.name).jobs_per_client
-        host_run.cache_drop = await evict_page_cache(
+        host_run.cache_drop = await drop_host_and_file_caches(
             host_run.workdir, host_run.workdir.data_set_paths(data_set, numjobs)
         )
 

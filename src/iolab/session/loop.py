@@ -113,7 +113,7 @@ async def execute_run(
         path_devices=resources.booted_hosts.path_devices_by_node,
     )
     meters = MeterWatch(session, counters, states, observers)
-    watching = resources.booted_hosts.collect_counters(run, counters, observers.host_indexes)
+    watching = resources.booted_hosts.sample_counters(run, counters, observers.host_indexes)
     driver: LoadDriver | None = None
     fault: IolabError | None = None
     try:

@@ -44,18 +44,18 @@ class _NeighbourLoad(Struct):
     plan: NeighbourPlan
     states: list[HostRunInProgress]
     halt: asyncio.Event
-    limits: dict[str, IoLimit]
+    limits_by_event: dict[str, IoLimit]
     """Those in force by the event that set each, its own first."""
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
-    run_ids: dict[str, int] = field(default_factory=dict)
-    gone: list[str] = field(default_factory=list)
+    run_id_by_host: dict[str, int] = field(default_factory=dict)
+    hosts_ended_early: list[str] = field(default_factory=list)
     """Hosts on which it had ended before it was told to."""
 
     @property
     def limit(self) -> IoLimit:
         """All limits in force as one: of each rate the newest holds."""
         in_force = NO_LIMIT
-        for limit in self.limits.values():
+        for limit in self.limits_by_event.values():
             in_force = limit.with_missing_limits_from(in_force)
         return in_force
 
@@ -91,8 +91,8 @@ class NeighbourLoads:
         plan, clock = self._plans[event], self._session.clock
         workdirs = self._session.neighbour_workdirs[event]
         states = [HostRunInProgress(workdir) for workdir in workdirs]
-        limits = {event: limit or NO_LIMIT}
-        load = self._loads[event] = _NeighbourLoad(plan, states, asyncio.Event(), limits)
+        limits_by_event = {event: limit or NO_LIMIT}
+        load = self._loads[event] = _NeighbourLoad(plan, states, asyncio.Event(), limits_by_event)
 
         async def read_clock(state: HostRunInProgress) -> None:
             state.clock_offset = await measure_clock_offset(state.workdir.host, clock)
@@ -121,7 +121,7 @@ class NeighbourLoads:
         if not self.is_running(event):
             raise HostError(f"There is no load of event '{event}' to be limited.", "See its phase.")
         load = self._loads[event]
-        load.limits[limit_event] = limit
+        load.limits_by_event[limit_event] = limit
         try:
             await self._apply_limit(load)
         except HostError:
@@ -136,7 +136,7 @@ class NeighbourLoads:
         HostError where a host cannot, but for a load that is told to end, which may be gone.
         """
         load = self._loads[event]
-        if load.limits.pop(limit_event, None) is not None:
+        if load.limits_by_event.pop(limit_event, None) is not None:
             try:
                 await self._apply_limit(load)
             except HostError:
@@ -146,11 +146,11 @@ class NeighbourLoads:
     async def _apply_limit(self, load: _NeighbourLoad) -> None:
         async def apply_on_host(state: HostRunInProgress) -> None:
             wanted = _run_io_limit(state, load.limit)
-            if state.name in load.run_ids:
+            if state.name in load.run_id_by_host:
                 await state.workdir.host.request(
                     "io_limit",
                     deadline_s=AGENT_LIMIT_S,
-                    run=load.run_ids[state.name],
+                    run=load.run_id_by_host[state.name],
                     rates=wanted.limit.limited_rates_by_name,
                 )
 
@@ -158,7 +158,7 @@ class NeighbourLoads:
 
     def is_running(self, event: str) -> bool:
         """Whether the load of an event goes on somewhere."""
-        return event in self._loads and bool(self._loads[event].run_ids)
+        return event in self._loads and bool(self._loads[event].run_id_by_host)
 
     def request_load_end(self, event: str) -> None:
         """Have the load of an event end, if it began."""
@@ -166,7 +166,7 @@ class NeighbourLoads:
         if load is None or load.halt.is_set():
             return
         pairs = zip(load.states, load.tasks, strict=False)
-        load.gone = [state.name for state, task in pairs if task.done()]
+        load.hosts_ended_early = [state.name for state, task in pairs if task.done()]
         load.halt.set()
 
     async def wait_for_end_and_tell_early_end(self, event: str) -> str:
@@ -182,7 +182,11 @@ class NeighbourLoads:
         faults = [state.error for state in load.states if state.error]
         if faults:
             return faults[0]
-        return f"The load on host '{load.gone[0]}' ended by itself." if load.gone else ""
+        return (
+            f"The load on host '{load.hosts_ended_early[0]}' ended by itself."
+            if load.hosts_ended_early
+            else ""
+        )
 
     async def end_all(self) -> None:
         """Nothing goes on after this."""
@@ -236,7 +240,7 @@ class NeighbourLoads:
                 reader.feed(piece)
 
             def record_agent_run_id(run_id: int) -> None:
-                load.run_ids[host_run.name] = run_id
+                load.run_id_by_host[host_run.name] = run_id
 
             try:
                 host_run.ending = await run_process(
@@ -249,7 +253,7 @@ class NeighbourLoads:
                     on_request_id=record_agent_run_id,
                 )
             finally:
-                load.run_ids.pop(host_run.name, None)
+                load.run_id_by_host.pop(host_run.name, None)
                 host_run.output = packer.finish()
                 host_run.reading = reader.finish()
                 host_run.intervals = IntervalLog.from_intervals(host_run.reading.intervals)

@@ -114,6 +114,6 @@ async def _require_unchanged_hosts(
     )
     if faults:
         for name in names:
-            session.held_folders.pop(name, None)  # What lies there may not be ours.
+            session.held_folders_by_host.pop(name, None)  # What lies there may not be ours.
         message = "A host that was lost came back as another."
         raise HostChangedError(message, "Put it back as it was, and resume the session.", faults)

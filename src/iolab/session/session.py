@@ -83,7 +83,7 @@ async def remove_folders_of_lost_hosts(
     """Leave no folder on hosts that were lost; a sentence on each that is left."""
     lost = {
         name: folders
-        for name, folders in session.held_folders.items()
+        for name, folders in session.held_folders_by_host.items()
         if _was_host_lost(session, name)
     }
     swept = await asyncio.gather(

@@ -154,7 +154,7 @@ def _idle_watch_seconds_left(
 
 
 @asynccontextmanager
-async def watch_for_background_io_during(
+async def count_as_idle_watch_if_quiet(
     session: SessionContext, host_runs: Sequence[HostRunInProgress]
 ) -> AsyncIterator[None]:
     """Begin to watch the devices while inside something is done that touches none of them.

@@ -38,7 +38,7 @@ from iolab.store.verify import (
     Stamp,
     damage_from_error,
     document_damage_except_plan,
-    missing_run_damage,
+    missing_runs_damage,
     read_manifest,
     read_manifest_head,
     read_optional_document,
@@ -121,7 +121,7 @@ class SessionReader:
     @property
     def starts(self) -> tuple[HostFactsAtStart, ...]:
         """The hosts as each start found them; empty before the first, and where damaged."""
-        document = self._read_session_document(HostsDocument, layout.HOSTS)
+        document = self._read_document_or_report_damage(HostsDocument, layout.HOSTS)
         return document.starts if document else ()
 
     @property
@@ -144,18 +144,18 @@ class SessionReader:
 
     def target_ledger(self) -> TargetLedger:
         """What the session did to its targets; empty where it kept no account, or damaged."""
-        document = self._read_session_document(LedgerDocument, layout.LEDGER)
+        document = self._read_document_or_report_damage(LedgerDocument, layout.LEDGER)
         return document.ledger if document else EMPTY_LEDGER
 
     def committed_runs(self) -> frozenset[RunKey]:
         """Every committed run that can be read, whichever way it ended."""
-        return frozenset(self._read_manifest_heads())
+        return frozenset(self._read_undamaged_manifest_heads())
 
     def done_runs(self) -> frozenset[RunKey]:
         """The committed runs that are done: what a resumed session need not measure again."""
         return frozenset(
             key
-            for key, head in self._read_manifest_heads().items()
+            for key, head in self._read_undamaged_manifest_heads().items()
             if head.analysis.result.status is RunStatus.DONE
         )
 
@@ -173,7 +173,7 @@ class SessionReader:
 
         Each says in which segment it was measured, and of what kind its job was.
         """
-        heads = self._read_manifest_heads()
+        heads = self._read_undamaged_manifest_heads()
         loads = {workload.id: type_tag_of(workload.job) for workload in self.study.workloads}
         begun = self.segment_starts_ns()
         planned = {run.key: run.order for run in self.plan.runs}
@@ -191,7 +191,10 @@ class SessionReader:
 
     def analysis_versions(self) -> dict[RunKey, int]:
         """Which version of the analysis judged each committed run."""
-        return {key: head.analysis.version for key, head in self._read_manifest_heads().items()}
+        return {
+            key: head.analysis.version
+            for key, head in self._read_undamaged_manifest_heads().items()
+        }
 
     def index_entries(self) -> dict[RunKey, IndexEntry]:
         """How each committed run ended when it was committed, by the index; no run is verified.
@@ -206,12 +209,12 @@ class SessionReader:
             if entry is not None:
                 overview[key] = entry
         if index.keys() - set(keys):
-            self.missing_run_damage()  # reads the index again: a run may just be replaced
+            self.missing_runs_damage()  # reads the index again: a run may just be replaced
         return overview
 
-    def missing_run_damage(self) -> tuple[Damage, ...]:
+    def missing_runs_damage(self) -> tuple[Damage, ...]:
         """The committed runs that are not there any more, each told."""
-        damages = tuple(missing_run_damage(self.directory, self._run_name))
+        damages = tuple(missing_runs_damage(self.directory, self._run_name))
         for damage in damages:
             self._report_damage(damage)
         return damages
@@ -232,7 +235,7 @@ class SessionReader:
         Of runs as they were when results were last read; see `verify_all_files` for all files.
         """
         if self._damaged_runs is None:
-            self._read_manifest_heads()
+            self._read_undamaged_manifest_heads()
         return (*self.document_damage_except_plan(), *(self._damaged_runs or ()))
 
     def collected_damage(self) -> tuple[Damage, ...]:
@@ -252,7 +255,7 @@ class SessionReader:
 
     def manifest(self, digest: str, repeat: int) -> Manifest:
         """A committed run's manifest; StoreError if there is none or it is damaged."""
-        return self._read_from_run_directory(
+        return self._read_from_run_directory_or_report_damage(
             digest, repeat, lambda run: read_manifest(Manifest, run)
         )
 
@@ -260,7 +263,7 @@ class SessionReader:
         """All evidence of a committed run, equal to what was committed."""
         from iolab.store.runs import read_run  # and numpy, which results alone do not need
 
-        return self._read_from_run_directory(digest, repeat, read_run)
+        return self._read_from_run_directory_or_report_damage(digest, repeat, read_run)
 
     def intervals(self, digest: str, repeat: int) -> IntervalTable:
         """The intervals of a committed run alone."""
@@ -294,7 +297,7 @@ class SessionReader:
 
     def segment_starts_ns(self) -> list[int]:
         """When each segment began (UTC, ns), oldest first."""
-        document = self._read_session_document(HostsDocumentHead, layout.HOSTS)
+        document = self._read_document_or_report_damage(HostsDocumentHead, layout.HOSTS)
         return [start.real_ns for start in document.starts] if document else []
 
     @cached_property
@@ -328,7 +331,7 @@ class SessionReader:
             self._seen_damage.add(damage)
             self._on_new_damage(damage)
 
-    def _read_session_document(self, shape: type[T], name: str) -> T | None:
+    def _read_document_or_report_damage(self, shape: type[T], name: str) -> T | None:
         """A document of the session itself; None where there is none, or it is damaged."""
         try:
             return read_optional_document(shape, self.directory / name)
@@ -345,9 +348,13 @@ class SessionReader:
             ).files
             return read_table(require_unchanged_file(run_directory, files, name), shape)
 
-        return self._read_from_run_directory(digest, repeat, read_from_run_directory)
+        return self._read_from_run_directory_or_report_damage(
+            digest, repeat, read_from_run_directory
+        )
 
-    def _read_from_run_directory(self, digest: str, repeat: int, read: Callable[[Path], T]) -> T:
+    def _read_from_run_directory_or_report_damage(
+        self, digest: str, repeat: int, read: Callable[[Path], T]
+    ) -> T:
         """What `read` finds in the directory of a committed run."""
         key = (digest, repeat)
         try:
@@ -380,7 +387,7 @@ class SessionReader:
             kept = self._heads[run_key] = (stamp, read_manifest_head(run_directory, stamp))
         return kept[1]
 
-    def _read_manifest_heads(self) -> dict[RunKey, ManifestHead]:
+    def _read_undamaged_manifest_heads(self) -> dict[RunKey, ManifestHead]:
         """The heads of all manifests that are not damaged; what is, `all_damage` tells."""
         heads: dict[RunKey, ManifestHead] = {}
         damaged = []
@@ -396,7 +403,7 @@ class SessionReader:
                     self._report_damage(damage)
                     damaged.append(damage)
         self._heads = {key: kept for key, kept in self._heads.items() if key in heads}
-        self._damaged_runs = (*damaged, *self.missing_run_damage())
+        self._damaged_runs = (*damaged, *self.missing_runs_damage())
         return heads
 
 

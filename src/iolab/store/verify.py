@@ -245,7 +245,9 @@ def _require_unchanged_document(directory: Path, session: SessionDocument, name:
         raise damaged_file_error(path, "it is not what the session ended with")
 
 
-def missing_run_damage(directory: Path, name_of_run: Callable[[RunKey], str]) -> Iterator[Damage]:
+def missing_runs_damage(
+    directory: Path, run_name_of_key: Callable[[RunKey], str]
+) -> Iterator[Damage]:
     """The runs that were committed, as the index says, and are not there."""
     for _ in range(_INDEX_READS):
         content = read_index_bytes(directory)
@@ -256,11 +258,11 @@ def missing_run_damage(directory: Path, name_of_run: Callable[[RunKey], str]) ->
             break
     for key in sorted(missing):
         path = layout.run_directory(directory, key).relative_to(directory)
-        yield Damage(str(path), "it is missing.", name_of_run(key), RESTORE_HINT)
+        yield Damage(str(path), "it is missing.", run_name_of_key(key), RESTORE_HINT)
 
 
-def _changed_manifest_damage(
-    directory: Path, name_of_run: Callable[[RunKey], str]
+def _changed_manifests_damage(
+    directory: Path, run_name_of_key: Callable[[RunKey], str]
 ) -> Iterator[Damage]:
     """The runs whose manifest is another than the one that was committed."""
     runs = layout.committed_runs(directory)
@@ -274,7 +276,10 @@ def _changed_manifest_damage(
         if (actual.size_bytes, actual.sha256) != listed:
             path = runs[key].relative_to(directory) / layout.MANIFEST
             yield Damage(
-                str(path), "it is not the one that was committed.", name_of_run(key), RESTORE_HINT
+                str(path),
+                "it is not the one that was committed.",
+                run_name_of_key(key),
+                RESTORE_HINT,
             )
 
 
@@ -283,20 +288,23 @@ def read_optional_document(shape: type[T], path: Path) -> T | None:
     return read_digested_document(shape, path) if path.exists() else None
 
 
-def verify_session(directory: Path, name_of_run: Callable[[RunKey], str]) -> tuple[Damage, ...]:
+def verify_session(directory: Path, run_name_of_key: Callable[[RunKey], str]) -> tuple[Damage, ...]:
     """Everything that is damaged in a session, read in full; empty if nothing is.
 
-    `name_of_run` names a committed run; earlier attempts have no name, since nothing shows them.
+    `run_name_of_key` names a committed run; earlier attempts have no name: nothing shows them.
     """
-    damages = [*_session_document_damage(directory), *missing_run_damage(directory, name_of_run)]
+    damages = [
+        *_session_document_damage(directory),
+        *missing_runs_damage(directory, run_name_of_key),
+    ]
     for key, run in layout.committed_runs(directory).items():
-        damages += run_damage(directory, run, name_of_run(key))
+        damages += run_damage(directory, run, run_name_of_key(key))
     for run in layout.earlier_attempt_directories(directory):
         damages += run_damage(directory, run, "")
     named = {damage.run for damage in damages}
     damages += [
         damage
-        for damage in _changed_manifest_damage(directory, name_of_run)
+        for damage in _changed_manifests_damage(directory, run_name_of_key)
         if damage.run not in named
     ]
     return tuple(damages)

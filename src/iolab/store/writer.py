@@ -152,7 +152,7 @@ class SessionWriter:
             run = layout.run_directory(self._directory, key)
             with disk_errors_as_store_errors(run, "write"):
                 index.withdraw_index_entry(self._directory, key)
-                run.rename(layout.next_attempt_path(run))
+                run.rename(layout.superseded_attempt_path(run))
                 sync_to_disk(run.parent)
 
     def commit_run(self, record: RunRecord, result: RunResult, *, analysis_version: int) -> None:
@@ -173,7 +173,7 @@ class SessionWriter:
                 write_run(draft, record, StoredAnalysis(analysis_version, result), origin)
                 if final.exists():
                     index.withdraw_index_entry(self._directory, layout.run_key_of_directory(final))
-                    final.rename(layout.next_attempt_path(final))
+                    final.rename(layout.superseded_attempt_path(final))
                 rename_and_sync(draft, final)
             except BaseException:
                 shutil.rmtree(draft, ignore_errors=True)

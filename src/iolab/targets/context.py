@@ -32,9 +32,9 @@ class TargetContext(Record):
     """The study and its plan, the hosts by name, and who is told, who may stop, what time it is.
 
     A host that was lost and reached again takes its place in `hosts`. `excluded_host_names` are
-    hosts that failed and take no further part. `held_folders` are the scratch folders, each (path,
-    name), that agents of a host were requested. `ledgers` tell what blocks of verified data sets
-    must hold.
+    hosts that failed and take no further part. `held_folders_by_host` are the scratch folders, each
+    (path, name), that agents of a host were requested. `ledgers` tell what blocks of verified data
+    sets must hold.
     """
 
     study: Study
@@ -46,7 +46,7 @@ class TargetContext(Record):
     clock: ControllerClock
     session_id: str
     excluded_host_names: set[str] = field(default_factory=set)
-    held_folders: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
+    held_folders_by_host: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
     ledgers: BlockLedgers = field(default_factory=BlockLedgers)
 
     @property

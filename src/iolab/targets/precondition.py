@@ -286,7 +286,7 @@ class Preconditioner:
         self._states = ()
         if not self._applies_to_run(run, workdirs):
             return tuple(workdirs)
-        await self._open_ledger_entries(workdirs)
+        await self._update_ledger_and_report_foreign_writes(workdirs)
         due = (
             self._needs_preconditioning(self._ledger.entry_of_target(workdir), run)
             for workdir in workdirs
@@ -342,7 +342,9 @@ class Preconditioner:
         )
         return wanted and bool(run.point.data_set)
 
-    async def _open_ledger_entries(self, workdirs: Sequence[WorkDirectory]) -> None:
+    async def _update_ledger_and_report_foreign_writes(
+        self, workdirs: Sequence[WorkDirectory]
+    ) -> None:
         snapshots = (await gather_hosts(workdirs, _snapshot_counters)).results_or_raise()
         for workdir in workdirs:
             target = self._targets[workdir.target_key]

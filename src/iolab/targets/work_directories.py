@@ -85,7 +85,9 @@ async def open_scratch_folder(
 ) -> Message:
     """The same without a word; an agent of this very session that is ending there is waited for."""
     owner = context.folder_owner_text
-    context.held_folders.setdefault(host.name, set()).add(split_scratch_folder(f"{path}/{name}"))
+    context.held_folders_by_host.setdefault(host.name, set()).add(
+        split_scratch_folder(f"{path}/{name}")
+    )
     for _ in range(OWN_LOCK_TRIES):
         try:
             return await host.request(
@@ -251,7 +253,7 @@ class WorkDirectories:
                 await release_device(workdir, paths[workdir.target_key])
                 return
             taken, folder = (
-                self._context.held_folders.get(workdir.name, set()),
+                self._context.held_folders_by_host.get(workdir.name, set()),
                 workdir.scratch_folder,
             )
             limit_s = CLOSE_LIMIT_S + self._removal_s

@@ -264,7 +264,7 @@ def unwritten_or_hole_bytes(proof: ExtentProof) -> int:
     return proof.hole_bytes + proof.unwritten_bytes
 
 
-async def evict_page_cache(workdir: WorkDirectory, paths: Sequence[str]) -> CacheDropProof:
+async def drop_host_and_file_caches(workdir: WorkDirectory, paths: Sequence[str]) -> CacheDropProof:
     """Drop the files' pages and the kernel's caches; what was resident before and after.
 
     Without paths only the kernel's caches are dropped.

@@ -38,9 +38,7 @@ def test_only_operations_on_files_that_are_there_are_shifted() -> None:
         asked = phase_request(job(4, 4), first, dirs, operation, iteration=7)
         assert ("shift" in asked) == ("others" in asked) == (operation in SHIFTED)
         assert asked["phase"] == operation.display_name
-        own = phase_request(
-            job(4, 4), first, dirs, operation, iteration=7, applies_rank_shift=False
-        )
+        own = phase_request(job(4, 4), first, dirs, operation, iteration=7, is_cleanup=True)
         assert "shift" not in own
 
 
@@ -66,7 +64,7 @@ def test_where_ranks_made_unlike_numbers_of_files_each_is_told_what_it_finds() -
         MetadataOperation.FILE_REMOVE,
         iteration=1,
         created_file_counts=made,
-        applies_rank_shift=False,
+        is_cleanup=True,
     )
     assert own["files"] == [4, 5]
     assert "runtime_s" not in own

@@ -235,7 +235,7 @@ async def _patch_lease(fleet: PodFleet, patch: Object) -> None:
 
 
 async def remove_fleet_and_list_kept_volumes(
-    kubectl: Kubectl, name: str, limit_s: float = REMOVAL_TIMEOUT_S
+    kubectl: Kubectl, session_name: str, limit_s: float = REMOVAL_TIMEOUT_S
 ) -> tuple[str, ...]:
     """Delete a session's Lease and wait until all that it owned is gone.
 
@@ -244,13 +244,13 @@ async def remove_fleet_and_list_kept_volumes(
     """
     clock = asyncio.get_running_loop().time
     deadline = clock() + limit_s
-    delete = ("delete", "lease", name, "--ignore-not-found", "--wait=false")
+    delete = ("delete", "lease", session_name, "--ignore-not-found", "--wait=false")
     volumes = await _retry_while_unreachable(
-        lambda: _list_claim_volume_names(kubectl, name), deadline
+        lambda: _list_session_volume_names(kubectl, session_name), deadline
     )
     await _retry_while_unreachable(lambda: kubectl.run(*delete), deadline)
     while left := await _retry_while_unreachable(
-        lambda: _list_session_objects(kubectl, name), deadline
+        lambda: _list_session_objects(kubectl, session_name), deadline
     ):
         if clock() > deadline:
             names = ", ".join(f"{item.get('kind')} {_object_name(item)}" for item in left[:5])
@@ -441,16 +441,16 @@ async def _read_pod_snapshot(fleet: PodFleet, names: list[str]) -> PodSnapshot:
     return pod_snapshot(names, objects, events)
 
 
-async def _list_session_objects(kubectl: Kubectl, name: str) -> list[Object]:
+async def _list_session_objects(kubectl: Kubectl, session_name: str) -> list[Object]:
     return await kubectl.list_objects(
-        *("get", _SESSION_KINDS, f"--selector={_MANAGED_SELECTOR},{SESSION_LABEL}={name}"),
+        *("get", _SESSION_KINDS, f"--selector={_MANAGED_SELECTOR},{SESSION_LABEL}={session_name}"),
         failed_action="The pods cannot be listed",
     )
 
 
-async def _list_claim_volume_names(kubectl: Kubectl, name: str) -> tuple[str, ...]:
+async def _list_session_volume_names(kubectl: Kubectl, session_name: str) -> tuple[str, ...]:
     try:
-        items = await _list_session_objects(kubectl, name)
+        items = await _list_session_objects(kubectl, session_name)
     except KubectlError as error:
         if error.is_unreachable:
             raise

@@ -43,7 +43,7 @@ from iolab.session.kinds import LoadSessionKind
 from iolab.session.process_driver import ProcessDriver
 from iolab.session.start import watch_for_background_io
 from iolab.targets.work_directory import (
-    evict_page_cache,
+    drop_host_and_file_caches,
     peer_folder_path,
     require_shared_target,
 )
@@ -209,7 +209,7 @@ class _CheckpointPhases:
                 if (path := checkpoint_file_path(read, folders, client, self._name_prefix))
             ]
             if self._session.study.method.drop_caches:
-                host_run.cache_drop = await evict_page_cache(host_run.workdir, paths)
+                host_run.cache_drop = await drop_host_and_file_caches(host_run.workdir, paths)
             else:
                 host_run.cache_drop = CACHE_NOT_DROPPED
             ended = host_run.disks_after

@@ -34,11 +34,11 @@ from iolab.session.laid_out_files import drop_caches, prove_extents_written
 from iolab.session.neighbour import NeighbourLoads
 from iolab.session.process_driver import ProcessDriver
 from iolab.session.scenario import PhaseRunner, longest_engine_seconds
-from iolab.session.start import watch_for_background_io, watch_for_background_io_during
+from iolab.session.start import count_as_idle_watch_if_quiet, watch_for_background_io
 from iolab.targets.context import HOSTS_APART, arrival_offset_share, run_seed
 from iolab.targets.work_directory import (
     compare_file_identities,
-    evict_page_cache,
+    drop_host_and_file_caches,
     prove_extents,
 )
 from iolab.text import excerpt, quote_value
@@ -265,7 +265,7 @@ async def read_back_verified_blocks(
         job = Job.require_type(run.point.job_on_host(host_run.name))
         paths = _job_file_paths(session, run, host_run)
         if paths:
-            await evict_page_cache(host_run.workdir, paths)
+            await drop_host_and_file_caches(host_run.workdir, paths)
         held = host_run.workdir.data_set_on_host(data_set)
         blocks = job.numjobs * (held.bytes_per_job // job.block_bytes)
         command = engine.readback_command(job, held, host_run.workdir.dir)
@@ -463,7 +463,7 @@ async def _measure_generator_limits(
         detail,
         FILE_ENGINES[engine.name].generator_limit_measurement_s,
     )
-    async with watch_for_background_io_during(session, host_runs):
+    async with count_as_idle_watch_if_quiet(session, host_runs):
         await run_on_each_host(host_runs, measure_generator_limit)
     return limits
 

@@ -245,10 +245,10 @@ def _fio_rate_element_faults(workload: FileTable) -> Iterator[ElementFault]:
             hint = "Write the same blocks for both, or leave rate out."
             yield ElementFault(("fio", "bssplit"), message, hint)
         elif poisson:
-            yield from _poisson_rate_element_faults(workload, workload.rate)
+            yield from _slow_poisson_rate_faults(workload, workload.rate)
 
 
-def _poisson_rate_element_faults(
+def _slow_poisson_rate_faults(
     workload: FileTable, rates: Sequence[int | str]
 ) -> Iterator[ElementFault]:
     """Of Poisson arrivals fio divides by the whole I/Os of each direction in a second."""

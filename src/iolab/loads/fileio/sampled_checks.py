@@ -390,7 +390,7 @@ def _excess_io_answers(
     direction: Direction,
     message: str,
     evidence: EvidenceValues,
-    done_io_count: int,
+    device_io_count: int,
 ) -> Iterator[CheckAnswer]:
     """More I/Os than the claimed blocks need, where the device takes such blocks whole."""
     claimed, jobs = (
@@ -419,7 +419,7 @@ def _excess_io_answers(
     if largest > min(limit, SURELY_WHOLE_BYTES):
         return
     own = (
-        done_io_count
+        device_io_count
         - (probes if direction is Direction.READ else 0)
         - OTHERS_IOS_PER_S * byte_counts.seconds
     )

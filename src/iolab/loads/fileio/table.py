@@ -84,7 +84,7 @@ RateBytes = Annotated[int | str, values.size_value(1, RATE_BYTES_MAX, multiple=1
 FleetRate = Annotated[int, values.integer_value(1, FLEET_RATE_MAX)]
 
 
-def _require_pattern_or_trace(schema: dict[str, Any]) -> None:
+def _add_pattern_or_trace_rule_to(schema: dict[str, Any]) -> None:
     """In the schema: what a trace decides is required only where there is none."""
     required = [key for key in schema["required"] if key not in _KEYS_OF_TRACE]
     schema["required"] = required
@@ -94,7 +94,7 @@ def _require_pattern_or_trace(schema: dict[str, Any]) -> None:
 class FileTable(SearchTable):
     """`[[workload]]` of I/O on files or a device."""
 
-    model_config = ConfigDict(json_schema_extra=_require_pattern_or_trace)
+    model_config = ConfigDict(json_schema_extra=_add_pattern_or_trace_rule_to)
 
     job_type: ClassVar[type[AnyJob]] = Job
     rate_keys: ClassVar[tuple[str, ...]] = ("rate_iops", "rate", "fleet_rate_iops")

@@ -50,7 +50,7 @@ from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunInProgress, run_on_each_host
 from iolab.targets.layout import is_os_error
-from iolab.targets.work_directory import WorkDirectory, evict_page_cache
+from iolab.targets.work_directory import WorkDirectory, drop_host_and_file_caches
 from iolab.text import excerpt
 from iolab.units import format_bytes
 
@@ -214,7 +214,9 @@ async def drop_folder_caches_if_requested(
 
 async def drop_folder_cache(workdir: WorkDirectory, folder: str) -> CacheDropProof:
     """No page of a file in the folder stays in memory; the proof. HostError or EngineError."""
-    return await evict_page_cache(workdir, sorted(await list_file_sizes(workdir.host, folder)))
+    return await drop_host_and_file_caches(
+        workdir, sorted(await list_file_sizes(workdir.host, folder))
+    )
 
 
 class GoldenDatabase(Record):

@@ -268,7 +268,7 @@ class YcsbDriver(LoadDriver):
         clients = YcsbClients(session, run, host_runs, counters, record_bytes=job.record_bytes)
         failure: HostError | EngineError | None = None
         try:
-            async with self._collect_server_counters(session, run, host_runs, counters):
+            async with self._sample_server_counters(session, run, host_runs, counters):
                 await clients.measure(server.death_text if server else never_failing_probe)
         except (HostError, EngineError) as raised:
             failure = raised
@@ -356,7 +356,7 @@ class YcsbDriver(LoadDriver):
             consistency=settings.consistency,
         )
 
-    def _collect_server_counters(
+    def _sample_server_counters(
         self,
         session: SessionContext,
         run: PlannedRun,
@@ -368,7 +368,7 @@ class YcsbDriver(LoadDriver):
             return nullcontext()
         beside = monitored_host_specs(session.study, run.point.configuration)
         names = (*(host_run.name for host_run in host_runs), *(spec.name for spec in beside))
-        return self._server.collect_counters(
+        return self._server.sample_counters(
             session, run, counters, {name: index for index, name in enumerate(names)}
         )
 

@@ -161,12 +161,12 @@ def engine_note_texts(study: Study, runs: Runs) -> tuple[str, ...]:
         for host in hosts
         if (reply := key_value_details_of_host(host)) is not None
     ]
-    sizes = _data_size_and_memory_text(study)
+    sizes = _data_size_and_memory_limit_text(study)
     texts = dict.fromkeys(text for text in builds if text)
     return tuple(f"{text}; {sizes}" if sizes else text for text in texts)
 
 
-def _data_size_and_memory_text(study: Study) -> str:
+def _data_size_and_memory_limit_text(study: Study) -> str:
     """`20.3 MB of keys and values, memory 256 MiB`: whether memory holds the data."""
     jobs = [workload.job for workload in study.workloads]
     own = [job for job in jobs if isinstance(job, DbBenchJob) and not job.database]

@@ -362,10 +362,10 @@ def _sources_digest(source: Path, version: str) -> str:
 
 def _move_libraries_out_of_all_jars(jars: Path) -> None:
     for jar in jars.glob("rocksdbjni-*.jar"):
-        _move_native_libraries_out_of_jar(jar)
+        _extract_used_and_drop_other_native_libraries(jar)
 
 
-def _move_native_libraries_out_of_jar(jar: Path) -> None:
+def _extract_used_and_drop_other_native_libraries(jar: Path) -> None:
     """Put libraries beside the jar, where Java loads them from as they are; drop needless ones."""
     aside = jar.with_suffix(".slim")
     with (

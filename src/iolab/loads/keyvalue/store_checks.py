@@ -325,30 +325,30 @@ def check_compaction_debt(view: KeyValueView) -> CheckAnswer:
     if server is not None:
         if PENDING_COMPACTIONS not in server.statistics_before_by_name:
             return unchecked_answer("the server did not tell its pending compactions")
-        return _pending_compactions_answer(
+        return _compactions_due_at_start_answer(
             "the server", pending_count=int(server.statistics_before_by_name[PENDING_COMPACTIONS])
         )
     if not view.hosts_with_details:
         return unchecked_answer("no engine told of its run")
     return worst_answer(
-        _host_pending_compactions_answer(host.host, reply.start)
+        _host_compactions_due_at_start_answer(host.host, reply.start)
         for host, reply in view.hosts_with_details
     )
 
 
-def _host_pending_compactions_answer(host: str, start: StoreShape | None) -> CheckAnswer:
+def _host_compactions_due_at_start_answer(host: str, start: StoreShape | None) -> CheckAnswer:
     if start is None or not start.levels:
         return unchecked_answer(
             f"the levels of the database of {host} were not looked at before the run"
         )
     full = sum(1 for level in start.levels if level.score is not None and level.score >= 1)
     fresh = sum(level.files for level in start.levels if level.level == 0)
-    return _pending_compactions_answer(
+    return _compactions_due_at_start_answer(
         host, pending_count=full, level_0_files=fresh, pending_bytes=start.pending_bytes or 0
     )
 
 
-def _pending_compactions_answer(
+def _compactions_due_at_start_answer(
     store_owner_text: str, *, pending_count: int, level_0_files: int = 0, pending_bytes: int = 0
 ) -> CheckAnswer:
     evidence: EvidenceValues = {

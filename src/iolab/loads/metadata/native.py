@@ -43,7 +43,11 @@ from iolab.session.start import (
     end_watches,
     watch_for_background_io,
 )
-from iolab.targets.work_directory import evict_page_cache, peer_folder_path, require_shared_target
+from iolab.targets.work_directory import (
+    drop_host_and_file_caches,
+    peer_folder_path,
+    require_shared_target,
+)
 from iolab.units import NS_PER_S
 
 SHIFTED = frozenset(
@@ -109,13 +113,13 @@ def phase_request(
     *,
     iteration: int,
     created_file_counts: Mapping[int, Sequence[int]] = MappingProxyType({}),
-    applies_rank_shift: bool = True,
+    is_cleanup: bool = False,
 ) -> dict[str, object]:
     """The arguments of a `metadata` request.
 
     `folders` are the scratch folders of the host and of its `others`, by index, as that host sees
     them. `created_file_counts` are the files that each rank of a host made, by the host's index,
-    where not all made `files_per_rank`. Without `applies_rank_shift` the ranks work on their own
+    where not all made `files_per_rank`. With `is_cleanup` the ranks work on their own
     files, whatever the job says, and take the time that they need.
     """
     asked: dict[str, object] = {
@@ -128,14 +132,12 @@ def phase_request(
         "file_bytes": job.file_bytes,
         "iteration": iteration,
     }
-    if applies_rank_shift and operation in FILE_OPERATIONS_OF_RANKS and job.phase_s is not None:
+    if not is_cleanup and operation in FILE_OPERATIONS_OF_RANKS and job.phase_s is not None:
         asked["runtime_s"] = job.phase_s
         if operation is MetadataOperation.FILE_CREATE:
             asked["files_least"] = job.min_files_per_rank
     shift = (
-        job.rank_shift % host_ranks.total_ranks
-        if applies_rank_shift and operation in SHIFTED
-        else 0
+        job.rank_shift % host_ranks.total_ranks if not is_cleanup and operation in SHIFTED else 0
     )
     if operation in SHIFTED and created_file_counts:
         asked["files"] = _expected_files_per_rank(job, host_ranks, created_file_counts, shift)
@@ -516,7 +518,7 @@ class _MetadataIteration:
         async def drop_caches_on_host(host_run: HostRunInProgress) -> None:
             before = host_run.cache_drop
             # No file's pages are in question, only the kernel's own memory of names and inodes.
-            proof = await evict_page_cache(host_run.workdir, ())
+            proof = await drop_host_and_file_caches(host_run.workdir, ())
             if before is not None and before.requested:
                 kept = tuple(name for name in proof.methods if name in before.methods)
                 proof = CacheDropProof(True, None, None, kept)  # noqa: FBT003 - the proof's own field
@@ -636,7 +638,7 @@ class _MetadataIteration:
             with suppress(HostError):
                 await send_phase_and_wait(
                     host_run.workdir.host,
-                    self._operation_request(host_run, operation, applies_rank_shift=False),
+                    self._operation_request(host_run, operation, is_cleanup=True),
                     halt,
                     lambda _: None,
                     limit_s=phase_wall_limit_s(operations_per_client(self._job, operation)),
@@ -660,7 +662,7 @@ class _MetadataIteration:
         host_run: HostRunInProgress,
         operation: MetadataOperation,
         *,
-        applies_rank_shift: bool = True,
+        is_cleanup: bool = False,
     ) -> dict[str, object]:
         rank_share = self._host_ranks_by_name[host_run.name]
         dirs = {
@@ -677,5 +679,5 @@ class _MetadataIteration:
             created_file_counts=self._created_files
             if len(self._created_files) == len(self._rank_shares)
             else {},
-            applies_rank_shift=applies_rank_shift,
+            is_cleanup=is_cleanup,
         )

@@ -74,7 +74,7 @@ async def probe_object_store_endpoints(
                     raise
                 found.append(_unreachable_status(host, endpoint, problem, error))
                 continue
-            statuses = _endpoint_statuses(host, answer)
+            statuses = _endpoint_statuses_from_answer(host, answer)
             found += [replace(status, tried_rights=tries_rights) for status in statuses]
         return found
 
@@ -122,29 +122,29 @@ def _unreachable_status(
     return EndpointStatus(host.name, endpoint, problem, words)
 
 
-def _endpoint_statuses(host: Host, answer: object) -> list[EndpointStatus]:
+def _endpoint_statuses_from_answer(host: Host, answer: object) -> list[EndpointStatus]:
     rows = answer.get("endpoints") if isinstance(answer, dict) else None
     return [
-        _endpoint_status(host.name, row)
+        _endpoint_status_from_answer(host.name, row)
         for row in (rows if isinstance(rows, list) else [])[: limits.LISTED_MAX]
         if isinstance(row, dict)
     ]
 
 
-def _endpoint_status(host: str, row: Mapping[str, Any]) -> EndpointStatus:
-    ahead = row.get("ahead_ms")
+def _endpoint_status_from_answer(host: str, answer_row: Mapping[str, Any]) -> EndpointStatus:
+    ahead = answer_row.get("ahead_ms")
     return EndpointStatus(
         host=host,
-        endpoint=_printable_text_or_empty(row.get("endpoint")),
-        error_class=_printable_text_or_empty(row.get("error_class")),
-        error=_printable_text_or_empty(row.get("error")),
+        endpoint=_printable_text_or_empty(answer_row.get("endpoint")),
+        error_class=_printable_text_or_empty(answer_row.get("error_class")),
+        error=_printable_text_or_empty(answer_row.get("error")),
         clock_ahead_ms=ahead if isinstance(ahead, int) else None,
-        request_ns=tuple(ns for ns in row.get("request_ns") or () if isinstance(ns, int)),
-        keeps_alive=_bool_or_none(row.get("keep_alive")),
-        rejects_wrong_secret=_bool_or_none(row.get("rejects_wrong_secret")),
-        server=_printable_text_or_empty(row.get("server")),
+        request_ns=tuple(ns for ns in answer_row.get("request_ns") or () if isinstance(ns, int)),
+        keeps_alive=_bool_or_none(answer_row.get("keep_alive")),
+        rejects_wrong_secret=_bool_or_none(answer_row.get("rejects_wrong_secret")),
+        server=_printable_text_or_empty(answer_row.get("server")),
         tls=" ".join(map(_printable_text_or_empty, tls.values()))
-        if isinstance(tls := row.get("tls"), dict)
+        if isinstance(tls := answer_row.get("tls"), dict)
         else "",
     )
 

@@ -68,7 +68,7 @@ def test_a_table_of_our_own_is_made_filled_and_dropped(tmp_path: Path, world: Wo
         assert table is not None
         assert table["comment"] == f"{COMMENT_PREFIX}, holds 200 records of 2 x 100 bytes"
         await server.prepare_run(stage.session, run, [stage.workdir], never)
-        async with server.collect_counters(stage.session, run, CounterCollector(), {}):
+        async with server.sample_counters(stage.session, run, CounterCollector(), {}):
             pass
         await server.record_final_statistics(stage.session, run)
         told = server.server_run

@@ -164,7 +164,7 @@ def test_its_counters_stand_beside_those_of_its_host(tmp_path: Path, world: Worl
         run = stage.run()
         await server.prepare_run(stage.session, run, [stage.workdir], world.loads(JOB.records))
         counters = CounterCollector()
-        async with server.collect_counters(stage.session, run, counters, {"other": 0, "local": 1}):
+        async with server.sample_counters(stage.session, run, counters, {"other": 0, "local": 1}):
             await asyncio.sleep(0.3)
         table = counters.build_table()
         await asyncio.sleep(0.2)
@@ -183,7 +183,7 @@ def test_counters_that_break_off_are_told_of_and_end_nothing(tmp_path: Path, wor
     async def work(stage: Stage, server: ManagedServer) -> None:
         run = stage.run()
         await server.prepare_run(stage.session, run, [stage.workdir], world.loads(JOB.records))
-        async with server.collect_counters(stage.session, run, CounterCollector(), {"local": 0}):
+        async with server.sample_counters(stage.session, run, CounterCollector(), {"local": 0}):
             world.steer("mute", "silence")
             # The reader ends at its next look; from then on there is nothing to be told.
             for _ in range(round(PATIENCE_S / 0.05)):

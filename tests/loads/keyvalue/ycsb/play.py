@@ -18,7 +18,7 @@ from iolab.hosts.clock import SYSTEM_CLOCK
 from iolab.hosts.connect import LocalHost
 from iolab.hosts.host import Host
 from iolab.hosts.telemetry import CounterCollector
-from iolab.loads.keyvalue.cassandra.server import InsertRecords, KeyValueServer
+from iolab.loads.keyvalue.cassandra.server import KeyValueServer, RecordInserter
 from iolab.loads.keyvalue.driver import YcsbDriver
 from iolab.loads.keyvalue.java import JavaKitName
 from iolab.loads.keyvalue.workload import ServerRunDetails, ServerSettings
@@ -90,7 +90,7 @@ class FakeServer(KeyValueServer):
         _session: SessionContext,
         _run: PlannedRun,
         workdirs: Sequence[WorkDirectory],
-        load: InsertRecords,
+        load: RecordInserter,
     ) -> None:
         self._fault = None
         self.events.append(f"ready for {len(workdirs)}")
@@ -98,7 +98,7 @@ class FakeServer(KeyValueServer):
             await load()
             self._whole = True
 
-    def collect_counters(self, *_: object) -> AbstractAsyncContextManager[None]:
+    def sample_counters(self, *_: object) -> AbstractAsyncContextManager[None]:
         self.events.append("watched")
         return nullcontext()
 

@@ -15,8 +15,8 @@ from iolab.errors import EngineError, HostError
 from iolab.loads.keyvalue.cassandra.server import (
     COMMENT_PREFIX,
     PRODUCT,
-    InsertRecords,
     KeyValueServer,
+    RecordInserter,
     RecordSet,
     RowCount,
     count_table_rows,
@@ -81,7 +81,7 @@ class ExternalServer(KeyValueServer):
         session: SessionContext,
         run: PlannedRun,
         workdirs: Sequence[WorkDirectory],
-        insert_records: InsertRecords,
+        record_inserter: RecordInserter,
     ) -> None:
         """It answers, and the table is there with the run's records; loaded when they are not."""
         self._keeps_table = session.study.target.keep_files
@@ -95,7 +95,7 @@ class ExternalServer(KeyValueServer):
             if self._loaded == wanted and schema.columns is not None:
                 require_columns(schema, wanted, self._settings)
             else:
-                await self._ensure_records(session, run, tools, schema, wanted, insert_records)
+                await self._ensure_records(session, run, tools, schema, wanted, record_inserter)
         except (HostError, EngineError) as fault:
             self.update_server_run_details(error=fault.message)
             raise
@@ -142,7 +142,7 @@ class ExternalServer(KeyValueServer):
         tools: CassandraToolRunner,
         schema: SchemaReply,
         record_set: RecordSet,
-        insert_records: InsertRecords,
+        record_inserter: RecordInserter,
     ) -> None:
         """The wanted records in the table, by whoever put them there; counted in any case."""
         self._loaded = None
@@ -168,7 +168,7 @@ class ExternalServer(KeyValueServer):
             session.begin_session_phase(
                 SessionPhase.LAY_OUT, run, f"{record_set} into {self._table_name} of the cluster"
             )
-            await insert_records()
+            await record_inserter()
             if session.stop.is_requested:
                 return
             session.begin_session_phase(

@@ -24,8 +24,8 @@ from iolab.loads.keyvalue.cassandra.node_host import (
 )
 from iolab.loads.keyvalue.cassandra.server import (
     PRODUCT,
-    InsertRecords,
     KeyValueServer,
+    RecordInserter,
     RecordSet,
     count_table_rows,
     create_table,
@@ -92,7 +92,7 @@ class ManagedServer(KeyValueServer):
         session: SessionContext,
         run: PlannedRun,
         workdirs: Sequence[WorkDirectory],
-        insert_records: InsertRecords,
+        record_inserter: RecordInserter,
     ) -> None:
         """The node of before killed, its files restored, itself started; loaded first on need."""
         self.server_run = self._new_server_run_details()
@@ -109,7 +109,7 @@ class ManagedServer(KeyValueServer):
             wanted = record_set_of_run(run)
             marker = await self._filled_store_marker(workdir, wanted)
             if marker is None:
-                await self._fill_store(session, run, workdir, wanted, insert_records)
+                await self._fill_store(session, run, workdir, wanted, record_inserter)
             else:
                 self.update_server_run_details(
                     rows=marker.get("rows"), rows_by=str(marker.get("rows_by", ""))
@@ -124,7 +124,7 @@ class ManagedServer(KeyValueServer):
             raise
 
     @asynccontextmanager
-    async def collect_counters(
+    async def sample_counters(
         self,
         session: SessionContext,
         run: PlannedRun,  # noqa: ARG002 - the protocol's
@@ -219,7 +219,7 @@ class ManagedServer(KeyValueServer):
         run: PlannedRun,
         workdir: WorkDirectory,
         record_set: RecordSet,
-        insert_records: InsertRecords,
+        record_inserter: RecordInserter,
     ) -> None:
         """Load, flush, compact, count and stop; what does not get through is loaded anew."""
         session.begin_session_phase(
@@ -230,7 +230,7 @@ class ManagedServer(KeyValueServer):
         node = await self._start_node(session, workdir, folder)
         tools = self._require_node_tools.tools
         await create_table(tools, self.addresses, record_set)
-        await self._insert_or_raise_node_death(insert_records)
+        await self._insert_or_raise_node_death(record_inserter)
         if session.stop.is_requested:
             return
         session.begin_session_phase(
@@ -249,10 +249,10 @@ class ManagedServer(KeyValueServer):
         )
         self.update_server_run_details(**rows)
 
-    async def _insert_or_raise_node_death(self, insert_records: InsertRecords) -> None:
+    async def _insert_or_raise_node_death(self, record_inserter: RecordInserter) -> None:
         """The load; where the node died of it, its own words tell why."""
         try:
-            await insert_records()
+            await record_inserter()
         except EngineError as fault:
             if died := self.death_text():
                 raise EngineError(died, ROOM_HINT) from fault

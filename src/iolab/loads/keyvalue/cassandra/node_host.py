@@ -269,20 +269,20 @@ def _require_storage_and_jmx_ports(
     preflight: PreflightReply, settings: ServerSettings, host: str
 ) -> tuple[int, int]:
     """The ports beside CQL's. EngineError when one cannot be had."""
-    if preflight.taken is not None:
-        why = excerpt(preflight.taken).rstrip(".")
+    if preflight.port_taken_reason is not None:
+        why = excerpt(preflight.port_taken_reason).rstrip(".")
         at = f"{settings.listen}:{settings.port}"
         raise EngineError(
             f"Cassandra cannot listen on {at} of host '{host}': {why}.",
             "End what uses that port, or set server.port or server.listen to others.",
         )
-    if preflight.storage_port is None or preflight.jmx_port is None:
+    if preflight.free_storage_port is None or preflight.free_jmx_port is None:
         raise EngineError(
             f"None of {PORTS_TRIED} ports for Cassandra's own use is free on host '{host}'.",
             "Set server.port to another one: those ports are looked for from twice its last four "
             f"digits above {FIRST_PORT} on.",
         )
-    return preflight.storage_port, preflight.jmx_port
+    return preflight.free_storage_port, preflight.free_jmx_port
 
 
 class ServerProcess:

@@ -22,7 +22,7 @@ from iolab.text import excerpt, list_text
 
 PRODUCT: Final = "Apache Cassandra"
 
-InsertRecords = Callable[[], Awaitable[None]]
+RecordInserter = Callable[[], Awaitable[None]]
 """Writes all records into the store, by way of its `addresses`, which answer by then."""
 
 COUNT_ALL_MAX: Final = 250_000
@@ -56,7 +56,7 @@ SHOWN: Final = 5
 class KeyValueServer(ABC):
     """A store that lives as long as its session and is brought to one state before each run.
 
-    For a run, `prepare_run`, `collect_counters` around the load, and `record_final_statistics` are
+    For a run, `prepare_run`, `sample_counters` around the load, and `record_final_statistics` are
     called in this order; `stop_and_list_leftovers` once. What any of them raises is a HostError or
     an EngineError.
     """
@@ -85,15 +85,15 @@ class KeyValueServer(ABC):
         session: SessionContext,
         run: PlannedRun,
         workdirs: Sequence[WorkDirectory],
-        insert_records: InsertRecords,
+        record_inserter: RecordInserter,
     ) -> None:
         """Everything up to a server that answers in the start state of the run.
 
-        `workdirs` are those of the run's clients. `insert_records` is called when the records are
+        `workdirs` are those of the run's clients. `record_inserter` is called when the records are
         not there yet. Returns early at a request to stop: nothing is to be measured then.
         """
 
-    def collect_counters(
+    def sample_counters(
         self,
         session: SessionContext,  # noqa: ARG002 - of one whose counters can be had, as below
         run: PlannedRun,  # noqa: ARG002

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Annotated, Final, TypeVar
 
-from msgspec import Meta, ValidationError, convert
+from msgspec import Meta, ValidationError, convert, field
 
 from iolab.core.limits import REPLY_BYTES_MAX
 from iolab.errors import EngineError
@@ -98,9 +98,9 @@ class PreflightReply(Record, kw_only=True):
 
     java: Name
     vendor: Name | None = None
-    taken: Text | None
-    storage_port: Port | None
-    jmx_port: Port | None
+    port_taken_reason: Text | None = field(name="taken")
+    free_storage_port: Port | None = field(name="storage_port")
+    free_jmx_port: Port | None = field(name="jmx_port")
     max_map_count: Whole | None
     swappiness: Whole | None
 

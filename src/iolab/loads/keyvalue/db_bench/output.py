@@ -372,7 +372,7 @@ def parse_db_bench_output(stdout: bytes, stderr: bytes) -> DbBenchOutput:
         if match := _VERSION.match(line):
             version = match[1]
         else:
-            _add_line_if_error(draft.messages, line)
+            _add_to_messages_if_error(draft.messages, line)
     return draft.build_output(version, parse_progress(_terminal_lines(stderr)))
 
 
@@ -421,7 +421,7 @@ class _DbBenchParser:
         elif self._in_statistics:
             self._take_statistic_line(line)
         elif not self._take_table_line(line):
-            _add_line_if_error(self.messages, line)
+            _add_to_messages_if_error(self.messages, line)
 
     def end_histogram(self) -> None:
         """End the histogram that is being read, if one is."""
@@ -547,7 +547,7 @@ def _parse_first_thread(tail: str) -> FirstThreadCounts | None:
     return None
 
 
-def _add_line_if_error(messages: list[str], line: str) -> None:
+def _add_to_messages_if_error(messages: list[str], line: str) -> None:
     if _ERROR.search(line) and len(messages) < ERROR_LINES_MAX:
         messages.append(line.strip()[:SENTENCE_CHARACTERS_MAX])
 
