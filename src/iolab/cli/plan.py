@@ -324,7 +324,9 @@ def _discover_readiness(study: Study, plan: Plan) -> _PlanReadiness:
     try:
         if study.guests is not None:
             # Guests are there when a session has booted them; their nodes are asked.
-            kinds.hosts.require_capable_nodes(study, plan, discovery.facts, discovery.probes)
+            kinds.hosts.require_capable_nodes(
+                study, plan, discovery.facts_by_target, discovery.probes_by_target
+            )
             if faults:
                 raise HostError(refusal_text(faults), NOTHING_WRITTEN, faults)
         else:
@@ -332,14 +334,14 @@ def _discover_readiness(study: Study, plan: Plan) -> _PlanReadiness:
                 study,
                 plan,
                 kinds,
-                discovery.facts,
-                discovery.probes,
-                devices=discovery.devices,
+                discovery.facts_by_target,
+                discovery.probes_by_target,
+                devices=discovery.devices_by_target,
                 more_faults=faults,
             )
     except IolabError as error:
-        return _PlanReadiness(discovery.facts, error, notes)
-    return _PlanReadiness(discovery.facts, None, notes)
+        return _PlanReadiness(discovery.facts_by_target, error, notes)
+    return _PlanReadiness(discovery.facts_by_target, None, notes)
 
 
 class _HostDiscovery(NamedTuple):

@@ -254,9 +254,13 @@ class SessionGuests:
         if settings is None:
             return
         require_capable_nodes(
-            session.study, session.plan, nodes.facts, nodes.probes, owner=session.folder_owner_text
+            session.study,
+            session.plan,
+            nodes.facts_by_target,
+            nodes.probes_by_target,
+            owner=session.folder_owner_text,
         )
-        self._nodes = self._create_hypervisors(nodes.facts, settings)
+        self._nodes = self._create_hypervisors(nodes.facts_by_target, settings)
         await session.stop.run_unless_stopped(
             self._prepare_nodes(settings, list(self._nodes.values()))
         )
@@ -371,7 +375,7 @@ class SessionGuests:
         discovery = await discover_hosts_and_targets(
             session.study, {node.name: host}, session.discovery_queries
         )
-        if faults := host_change_faults({node.name: node.facts}, discovery.facts):
+        if faults := host_change_faults({node.name: node.facts}, discovery.facts_by_target):
             # Lost it stays: no other guest is booted there either.
             await host.close()
             session.held_folders_by_host.pop(node.name, None)  # What lies there is not ours.

@@ -58,7 +58,7 @@ class GuestStudyKind:
     """The part of guests in studies and plans."""
 
     settings_section: Final = VmSection()
-    examples: Mapping[str, str] = {"vcpus": "4", "memory": '"8g"', "disk": '"32g"'}
+    example_by_key: Mapping[str, str] = {"vcpus": "4", "memory": '"8g"', "disk": '"32g"'}
 
     add_host_faults = staticmethod(add_guest_faults)
     require_capable_nodes = staticmethod(require_capable_nodes)

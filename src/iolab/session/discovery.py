@@ -104,22 +104,22 @@ async def list_or_remove_host_leftovers(
 
 
 class DiscoveredHosts(Record):
-    """What the hosts told: `hellos` by host name, `facts` and `probes` by `Target.key`."""
+    """What the hosts told: by host name, or by `Target.key`."""
 
-    hellos: dict[str, Hello]
-    facts: dict[str, HostFacts]
-    probes: dict[str, TargetProbe]
-    devices: dict[str, DeviceFacts] = field(default_factory=dict)
+    hellos_by_host: dict[str, Hello]
+    facts_by_target: dict[str, HostFacts]
+    probes_by_target: dict[str, TargetProbe]
+    devices_by_target: dict[str, DeviceFacts] = field(default_factory=dict)
 
     @classmethod
     def merged(cls, parts: Iterable[DiscoveredHosts]) -> DiscoveredHosts:
         """What several hosts told."""
         whole = cls({}, {}, {}, {})
         for part in parts:
-            whole.hellos.update(part.hellos)
-            whole.facts.update(part.facts)
-            whole.probes.update(part.probes)
-            whole.devices.update(part.devices)
+            whole.hellos_by_host.update(part.hellos_by_host)
+            whole.facts_by_target.update(part.facts_by_target)
+            whole.probes_by_target.update(part.probes_by_target)
+            whole.devices_by_target.update(part.devices_by_target)
         return whole
 
 

@@ -42,23 +42,23 @@ class SessionResources(Record):
 class LoadSessionKind(Record):
     """The part of a kind of load in sessions.
 
-    `drivers` make the load of each engine. `engines` are those of files and devices, which lay them
-    out too. `preflight` looks from connected hosts at what their load needs; what it finds wrong
-    refuses the session before anything is written.
+    The load of each engine is made by `driver_factory_by_engine`. `engines` are those of files and
+    devices, which lay them out too. `list_preflight_faults` looks from connected hosts at what
+    their load needs; what it finds wrong refuses the session before anything is written.
     """
 
-    drivers: Mapping[EngineName, Callable[[], LoadDriver]]
+    driver_factory_by_engine: Mapping[EngineName, Callable[[], LoadDriver]]
     engines: tuple[FileEngine[Any], ...] = ()
-    preflight: Callable[[SessionContext], Awaitable[Sequence[Fault]]] | None = None
+    list_preflight_faults: Callable[[SessionContext], Awaitable[Sequence[Fault]]] | None = None
 
     @classmethod
     def for_engines(cls, *engines: SingleProcessEngine[Any]) -> LoadSessionKind:
         """That of engines that run as one process on each host."""
-        drivers = {engine.name: partial(ProcessDriver, engine) for engine in engines}
-        return cls(drivers=drivers)
+        factories = {engine.name: partial(ProcessDriver, engine) for engine in engines}
+        return cls(driver_factory_by_engine=factories)
 
 
-NO_LOAD_SESSION: Final = LoadSessionKind(drivers={})
+NO_LOAD_SESSION: Final = LoadSessionKind(driver_factory_by_engine={})
 """That of load which no session makes."""
 
 
@@ -125,10 +125,18 @@ class SessionKinds(Record):
 
     async def preflight_faults(self, session: SessionContext) -> tuple[Fault, ...]:
         """What speaks against the session by a look from its connected hosts."""
-        looks = [load.preflight for load in self.loads if load.preflight is not None]
+        looks = [
+            load.list_preflight_faults
+            for load in self.loads
+            if load.list_preflight_faults is not None
+        ]
         return tuple([fault for look in looks for fault in await look(session)])
 
     @property
-    def drivers(self) -> Mapping[EngineName, Callable[[], LoadDriver]]:
+    def driver_factory_by_engine(self) -> Mapping[EngineName, Callable[[], LoadDriver]]:
         """Every maker of load that a run may name."""
-        return {name: made for load in self.loads for name, made in load.drivers.items()}
+        return {
+            name: made
+            for load in self.loads
+            for name, made in load.driver_factory_by_engine.items()
+        }

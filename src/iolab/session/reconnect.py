@@ -110,7 +110,8 @@ async def _require_unchanged_hosts(
     again = {name: session.hosts[name] for name in names}
     discovery = await discover_hosts_and_targets(session.study, again, session.discovery_queries)
     faults = host_change_faults(
-        {key: facts[key] for key in discovery.facts if key in facts}, discovery.facts
+        {key: facts[key] for key in discovery.facts_by_target if key in facts},
+        discovery.facts_by_target,
     )
     if faults:
         for name in names:

@@ -245,7 +245,7 @@ async def run_session(
     possible = [PlannedRun(0, 1, point) for point in plan.points] if queue else pending
     parts = SessionResources(
         WorkDirectories(session, possible),
-        SessionDrivers(kinds.drivers),
+        SessionDrivers(kinds.driver_factory_by_engine),
         kinds.hosts.booted_hosts_of_session(session),
     )
     status = SessionStatus.FAILED
@@ -303,24 +303,24 @@ async def _discover_and_measure(
         study,
         session.plan,
         kinds.study,
-        discovery.facts,
-        discovery.probes,
+        discovery.facts_by_target,
+        discovery.probes_by_target,
         present,
         owner=session.folder_owner_text,
-        devices=discovery.devices,
+        devices=discovery.devices_by_target,
         more_faults=(*await read_meters_and_get_faults(study.hosts), *events.faults),
     )
     if faults := await kinds.preflight_faults(session):
         raise HostError(refusal_text(faults), NOTHING_WRITTEN, faults)
     for note in events.notes:
         session.emit(Notice(f"{capitalised(note)}."))
-    versions = ", ".join(sorted({hello.version for hello in discovery.hellos.values()}))
-    session.emit(SessionStarted(session.plan, tuple(discovery.facts.items()), versions))
+    versions = ", ".join(sorted({hello.version for hello in discovery.hellos_by_host.values()}))
+    session.emit(SessionStarted(session.plan, tuple(discovery.facts_by_target.items()), versions))
     _report_other_users(session, discovery)
     await _report_interference(session, discovery)
     again = parts.booted_hosts.set_recovery_host_factory(host_factory)
     means = RecoverySettings(
-        discovery.facts, earlier.attempt_counts, again, retry_policy, earlier.ledger
+        discovery.facts_by_target, earlier.attempt_counts, again, retry_policy, earlier.ledger
     )
     scenario = RunLoop(session, parts, means)
     status = await scenario.run_all(first, queue)
@@ -349,7 +349,7 @@ async def _discover_all(session: SessionContext, booted: BootedHosts) -> Discove
             session.study, session.hosts, session.discovery_queries
         )
         discovery = DiscoveredHosts.merged((nodes, hosts))
-    booted.set_path_devices_from_facts(discovery.facts)
+    booted.set_path_devices_from_facts(discovery.facts_by_target)
     return discovery
 
 
@@ -361,11 +361,11 @@ async def _report_interference(session: SessionContext, discovery: DiscoveredHos
 
     async def _host_interference(host: Host) -> str | None:
         return (
-            await watch_activity(host, discovery.facts[host.name])
+            await watch_activity(host, discovery.facts_by_target[host.name])
         ).interference_reason_or_none()
 
     outcomes = await gather_hosts(
-        [host for host in session.hosts.values() if host.name in discovery.facts],
+        [host for host in session.hosts.values() if host.name in discovery.facts_by_target],
         _host_interference,
     )
     busy = [f"'{name}': {others}" for name, others in outcomes.results_or_raise().items() if others]
@@ -377,7 +377,9 @@ async def _report_interference(session: SessionContext, discovery: DiscoveredHos
 def _report_other_users(session: SessionContext, discovery: DiscoveredHosts) -> None:
     """Say where other users could move the session's files away, or have a session of their own."""
     keys = [target.key for target in targets_of_study(session.study)]
-    probes = [(key, discovery.probes[key]) for key in keys if key in discovery.probes]
+    probes = [
+        (key, discovery.probes_by_target[key]) for key in keys if key in discovery.probes_by_target
+    ]
     for what, found in (
         ("Others may move the files of this session", [(k, p.movable_by) for k, p in probes]),
         ("Another user's session holds a folder there", [(k, p.other_user) for k, p in probes]),

@@ -496,15 +496,15 @@ class StudySection(Protocol):
 class StudyFileSchema(Record):
     """What a study file may hold, as far as that is of single kinds of load or host.
 
-    `workloads` are the tables of `[[workload]]`, each with the engines that it may name; `examples`
-    say what to write for keys that may not be left out.
-    `advice` says of keys that a table has not, but a tool knows, what to do about them.
+    `workloads` are the tables of `[[workload]]`, each with the engines that it may name;
+    `example_by_key` says what to write for keys that may not be left out, `advice_by_table_and_key`
+    what to do about keys that a table has not, but a tool knows.
     """
 
     workloads: Mapping[type[LoadTable], tuple[EngineName, ...]]
     sections: tuple[StudySection, ...]
-    examples: Mapping[str, str]
-    advice: Mapping[type[StudyTable], Mapping[str, str]]
+    example_by_key: Mapping[str, str]
+    advice_by_table_and_key: Mapping[type[StudyTable], Mapping[str, str]]
 
     @property
     def axis_keys(self) -> frozenset[str]:

@@ -83,10 +83,10 @@ class LoadStudyKind:
     engines_by_table: Mapping[type[LoadTable], tuple[EngineName, ...]] = MappingProxyType({})
     """Its tables of a workload, each with the engines that it may name."""
 
-    examples: Mapping[str, str] = MappingProxyType({})
+    example_by_key: Mapping[str, str] = MappingProxyType({})
     """What to write for each of its keys that may not be left out."""
 
-    advice: Mapping[str, str] = MappingProxyType({})
+    advice_by_unknown_key: Mapping[str, str] = MappingProxyType({})
     """What to do about keys that it has not, but that its tools know."""
 
     on_device_filesystem: bool = False
@@ -251,7 +251,7 @@ class HostStudyKind(Protocol):
         """Those of a study in `iolab plan --json`; None where it has none."""
 
     @property
-    def examples(self) -> Mapping[str, str]:
+    def example_by_key(self) -> Mapping[str, str]:
         """What to write for each key of its table that may not be left out."""
 
     def add_host_faults(self, document: StudyDocument, tables: StudyTables) -> None:
@@ -362,10 +362,14 @@ class StudyKinds(Record):
         return StudyFileSchema(
             {table: names for kind in self.loads for table, names in kind.engines_by_table.items()},
             self.sections,
-            {**self.hosts.examples, **_key_examples_of_load_kinds(self.loads)},
-            {table: kind.advice for kind in self.loads for table in kind.engines_by_table},
+            {**self.hosts.example_by_key, **_key_examples_of_load_kinds(self.loads)},
+            {
+                table: kind.advice_by_unknown_key
+                for kind in self.loads
+                for table in kind.engines_by_table
+            },
         )
 
 
 def _key_examples_of_load_kinds(loads: Iterable[LoadStudyKind]) -> dict[str, str]:
-    return {key: text for kind in loads for key, text in kind.examples.items()}
+    return {key: text for kind in loads for key, text in kind.example_by_key.items()}

@@ -355,7 +355,7 @@ def _add_pydantic_fault(
             else _known_keys(table_type, detail["loc"])
         )
         advice = (
-            file_schema.advice.get(table_type, {})
+            file_schema.advice_by_table_and_key.get(table_type, {})
             if file_schema and len(detail["loc"]) == 1
             else {}
         )
@@ -374,7 +374,7 @@ def _add_pydantic_fault(
             if around
             else f"There is no {name}."
         )
-        examples = {**EXAMPLES, **file_schema.examples} if file_schema else EXAMPLES
+        examples = {**EXAMPLES, **file_schema.example_by_key} if file_schema else EXAMPLES
         hint = f"Write for example {name} = {examples.get(name, '...')}."
     else:
         wanted = "a list" if kind == "list_type" else "a table"

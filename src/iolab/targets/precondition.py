@@ -449,7 +449,7 @@ class Preconditioner:
                 *(_refilled_entry(self._ledger.entry_of_target(workdir)) for workdir in workdirs)
             )
         if purge in (PurgeMethod.FSTRIM, PurgeMethod.RECREATE):
-            await self._workdirs.lay_out_again(run)
+            await self._workdirs.lay_out_configuration_again(run)
         await self._overwrite_targets(run, workdirs)
         await self._record_finished_writes(
             workdirs, start_state_key(self._precondition.restore, run)

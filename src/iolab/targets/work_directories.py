@@ -230,7 +230,7 @@ class WorkDirectories:
             self._context, workdir.host, parent_path, name, extra_timeout_s=self._removal_s
         )
 
-    async def lay_out_again(self, run: PlannedRun) -> None:
+    async def lay_out_configuration_again(self, run: PlannedRun) -> None:
         """All files of the run's configuration anew, in folders that are empty."""
         here = run.point.configuration
         targets = [t for t in self._targets_in_use() if here in t.configurations]

@@ -326,4 +326,4 @@ def _join_phase_totals(
     )
 
 
-SESSION: Final = LoadSessionKind(drivers={CHECKPOINT_ENGINE: CheckpointDriver})
+SESSION: Final = LoadSessionKind(driver_factory_by_engine={CHECKPOINT_ENGINE: CheckpointDriver})

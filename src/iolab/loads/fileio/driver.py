@@ -498,5 +498,6 @@ def null_target_iops(totals: EngineTotals) -> float | None:
 
 
 FILE_IO: Final = LoadSessionKind(
-    drivers={engine.name: partial(IoDriver, engine) for engine in ENGINES}, engines=ENGINES
+    driver_factory_by_engine={engine.name: partial(IoDriver, engine) for engine in ENGINES},
+    engines=ENGINES,
 )

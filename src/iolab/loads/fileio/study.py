@@ -32,8 +32,8 @@ class FileIoStudyKind(LoadStudyKind):
     """The part of I/O in studies and plans."""
 
     engines_by_table: Mapping[type[LoadTable], tuple[EngineName, ...]] = {FileTable: IO_ENGINES}
-    advice: Mapping[str, str] = ADVICE
-    examples: Mapping[str, str] = {"rw": '"randread"', "bs": '"4k"', "filesize": '"2g"'}
+    advice_by_unknown_key: Mapping[str, str] = ADVICE
+    example_by_key: Mapping[str, str] = {"rw": '"randread"', "bs": '"4k"', "filesize": '"2g"'}
     programs = tuple(engine.program for engine in FILE_ENGINES.values() if engine.program)
 
     def job_text(self, job: Job) -> str:

@@ -652,5 +652,5 @@ async def _remove_copies(host_runs: Sequence[HostRunInProgress]) -> None:
 
 
 KEY_VALUE: Final = LoadSessionKind(
-    drivers={DB_BENCH_ENGINE: DbBenchDriver, YCSB_ENGINE: YcsbDriver},
+    driver_factory_by_engine={DB_BENCH_ENGINE: DbBenchDriver, YCSB_ENGINE: YcsbDriver},
 )

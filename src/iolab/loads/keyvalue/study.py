@@ -92,7 +92,7 @@ class KeyValueStudyKind(LoadStudyKind):
         DbBenchTable: DB_BENCH_ENGINES,
         YcsbTable: YCSB_ENGINES,
     }
-    examples: Mapping[str, str] = {
+    example_by_key: Mapping[str, str] = {
         "benchmark": '"readrandom"',
         "keys": "400000",
         "block_size": '"4k"',

@@ -84,4 +84,4 @@ def _replay_of_run(session: SessionContext, run: PlannedRun) -> ReplayPlan:
     return replay
 
 
-SESSION: Final = LoadSessionKind(drivers={KV_CACHE_ENGINE: KvCacheDriver})
+SESSION: Final = LoadSessionKind(driver_factory_by_engine={KV_CACHE_ENGINE: KvCacheDriver})

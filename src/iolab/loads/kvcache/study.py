@@ -73,7 +73,7 @@ class KvCacheStudyKind(LoadStudyKind):
     engines_by_table: Mapping[type[LoadTable], tuple[EngineName, ...]] = {
         KvCacheTable: (KV_CACHE_ENGINE,)
     }
-    examples: Mapping[str, str] = {"capacity": '"4t"'}
+    example_by_key: Mapping[str, str] = {"capacity": '"4t"'}
 
     def job_text(self, job: KvCacheJob) -> str:
         """See `LoadStudyKind`."""

@@ -10,5 +10,5 @@ from iolab.loads.metadata.workload import MDTEST_ENGINE, METADATA_ENGINE
 from iolab.session.kinds import LoadSessionKind
 
 METADATA: Final = LoadSessionKind(
-    drivers={METADATA_ENGINE: MetadataDriver, MDTEST_ENGINE: MdtestDriver}
+    driver_factory_by_engine={METADATA_ENGINE: MetadataDriver, MDTEST_ENGINE: MdtestDriver}
 )

@@ -71,7 +71,7 @@ class MetadataStudyKind(LoadStudyKind):
     engines_by_table: Mapping[type[LoadTable], tuple[EngineName, ...]] = {
         MetadataTable: METADATA_ENGINES
     }
-    examples: Mapping[str, str] = {"ranks": "16", "files_per_rank": "1000"}
+    example_by_key: Mapping[str, str] = {"ranks": "16", "files_per_rank": "1000"}
     programs = (MPI_PROGRAM,)
 
     def job_text(self, job: MetadataJob) -> str:

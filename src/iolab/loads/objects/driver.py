@@ -500,4 +500,6 @@ async def session_store_faults(session: SessionContext) -> tuple[Fault, ...]:
     return tuple(dict.fromkeys(faults))
 
 
-SESSION: Final = LoadSessionKind(drivers={S3_ENGINE: ObjectsDriver}, preflight=session_store_faults)
+SESSION: Final = LoadSessionKind(
+    driver_factory_by_engine={S3_ENGINE: ObjectsDriver}, list_preflight_faults=session_store_faults
+)

@@ -43,7 +43,7 @@ class ObjectsStudyKind(LoadStudyKind):
     engines_by_table: Mapping[type[LoadTable], tuple[EngineName, ...]] = {
         ObjectsTable: (S3_ENGINE,)
     }
-    examples: Mapping[str, str] = {"objects": "10000"}
+    example_by_key: Mapping[str, str] = {"objects": "10000"}
     uses_object_store = True
 
     def job_text(self, job: ObjectsJob) -> str:

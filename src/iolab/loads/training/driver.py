@@ -51,4 +51,4 @@ class TrainingDriver(ProcessDriver):
         return self._readers[host_run.name]
 
 
-SESSION: Final = LoadSessionKind(drivers={TRAINING_ENGINE: TrainingDriver})
+SESSION: Final = LoadSessionKind(driver_factory_by_engine={TRAINING_ENGINE: TrainingDriver})

@@ -28,7 +28,7 @@ class TrainingStudyKind(LoadStudyKind):
     engines_by_table: Mapping[type[LoadTable], tuple[EngineName, ...]] = {
         TrainingTable: (TRAINING_ENGINE,)
     }
-    examples: Mapping[str, str] = {"dataset": '"unet3d"', "accelerators": "[1, 2, 4]"}
+    example_by_key: Mapping[str, str] = {"dataset": '"unet3d"', "accelerators": "[1, 2, 4]"}
 
     def job_text(self, job: TrainingJob) -> str:
         """See `LoadStudyKind`."""
