@@ -16,7 +16,7 @@ import pytest
 
 from iolab.guests.guest import GUEST_DISK, GUEST_SERIAL, Accelerator, GuestSettings
 from iolab.guests.kit.build import GuestKit
-from iolab.guests.machine import QemuAio, QemuMachine, agent_socket_path, qemu_argv
+from iolab.guests.machine import QemuAio, QemuMachine, agent_socket_file_name, qemu_argv
 from iolab.hosts.clock import ClockStepMeter
 from iolab.hosts.push import agent_binary
 from tests.agent.speaker import FINAL, Agent, Said, output
@@ -104,7 +104,7 @@ class Guest:
         self._heard = b""
         self._next_id = 0
         self.run = node.begin("run", argv=argv, cwd=str(folder))
-        name = agent_socket_path("vm01")
+        name = agent_socket_file_name("vm01")
         self.line = node.begin("connect", dir=str(folder), name=name, wait_s=60)
 
     def ask(self, verb: str, payload: bytes = b"", **arguments: Any) -> list[Said]:

@@ -32,8 +32,8 @@ from iolab.guests.guest import Accelerator, GuestDiskKind, GuestSettings
 from iolab.guests.machine import (
     QemuMachine,
     Replica,
-    agent_socket_path,
-    monitor_socket_path,
+    agent_socket_file_name,
+    monitor_socket_file_name,
     qemu_argv,
 )
 from iolab.guests.qemu import QmpClient
@@ -100,7 +100,7 @@ async def started(argv: Sequence[str], folder: Path) -> AsyncIterator[asyncio.su
 async def halted(built: QemuMachine, folder: Path) -> AsyncIterator[QmpClient]:
     """A QEMU that waits for ever before the first instruction, with its histograms begun."""
     async with started((*qemu_argv(built, "qemu-system-x86_64"), "-S"), folder) as process:
-        reader, writer = await connected(folder / monitor_socket_path(built.guest), process)
+        reader, writer = await connected(folder / monitor_socket_file_name(built.guest), process)
         monitor = await QmpClient.open(built.guest, reader, writer)
         await monitor.run_command(HISTOGRAMS, HISTOGRAM_ARGUMENTS, deadline_s=PATIENCE_S)
         yield monitor
@@ -320,6 +320,6 @@ def test_the_monitor_refuses_what_there_is_not_and_goes_on(folder: Path) -> None
             status = await monitor.run_command("query-status", deadline_s=PATIENCE_S)
             assert isinstance(status, dict)
             assert status["status"] == "prelaunch"
-            assert (folder / agent_socket_path("vm01")).is_socket()
+            assert (folder / agent_socket_file_name("vm01")).is_socket()
 
     talk(conversation)

@@ -18,7 +18,7 @@ import pytest
 
 from iolab.core.drive import DriveReading
 from iolab.guests.kit.build import GuestKit
-from iolab.guests.machine import agent_socket_path
+from iolab.guests.machine import agent_socket_file_name
 from tests.e2e.guest_sessions import Stored, iolab
 from tests.e2e.power import guest_bridge
 from tests.e2e.test_guest_agent import PATIENCE_S, guest_argv
@@ -96,7 +96,7 @@ def running_guest(folder: Path, kit: GuestKit, qemu: tuple[str, ...]) -> Iterato
             argv, cwd=folder, stdin=subprocess.DEVNULL, stdout=console, stderr=console
         )
     try:
-        path, deadline = folder / agent_socket_path("vm01"), time.monotonic() + PATIENCE_S
+        path, deadline = folder / agent_socket_file_name("vm01"), time.monotonic() + PATIENCE_S
         while not path.exists():
             assert process.poll() is None, (folder / "console").read_text("utf-8", "replace")
             assert time.monotonic() < deadline

@@ -17,7 +17,7 @@ from iolab.guests.machine import (
     QemuMachine,
     Replica,
     measure_tsc_khz_of_node,
-    monitor_socket_path,
+    monitor_socket_file_name,
     qemu_argv,
 )
 from iolab.hosts.message import Message
@@ -165,7 +165,7 @@ def test_a_name_that_would_be_more_than_a_name_is_refused(name: str) -> None:
 
 
 def test_the_longest_name_has_sockets_that_the_agent_takes() -> None:
-    assert len(monitor_socket_path(replace(EMULATED, guest="a" * 73).guest)) <= 80
+    assert len(monitor_socket_file_name(replace(EMULATED, guest="a" * 73).guest)) <= 80
     assert len(f"{'a' * 73}.agent") <= 80
 
 

@@ -14,7 +14,7 @@ from scipy import stats
 
 from iolab.core.samples import Floats
 from iolab.stats import batches
-from iolab.stats.batches import EFFECTIVE_MIN, BatchStatistics, MeanVariance
+from iolab.stats.batches import EFFECTIVE_MIN, BatchStatistics, VarianceOfMean
 from iolab.stats.stopping import StoppingStatus, judge_series, replay_stopping_rule
 from tests.stats.made import LEVEL, noise
 
@@ -53,21 +53,21 @@ def test_autocorrelations_of_short_series_are_not_biased(rho: float) -> None:
 @pytest.mark.parametrize(("rho", "seconds"), [(0.5, 400), (0.9, 2000)])
 def test_the_variance_of_a_mean_is_that_of_many_means(rho: float, seconds: int) -> None:
     runs = [wandering(rho, 0.05, seconds, seed) for seed in range(200)]
-    known = [batches.batch_statistics_by_size(run, 8)[0].mean_variance.variance for run in runs]
+    known = [batches.batch_statistics_by_size(run, 8)[0].variance_of_mean.variance for run in runs]
     assert np.median(known) == pytest.approx(np.var([run.mean() for run in runs]), rel=0.3)
 
 
 @given(st.floats(min_value=1, max_value=1e4), st.floats(min_value=1, max_value=300))
 def test_a_half_width_is_students(variance: float, df: float) -> None:
     wanted = stats.t.ppf(0.975, df) * math.sqrt(variance)
-    assert MeanVariance(variance, df).half_width_95 == pytest.approx(wanted, rel=1e-6)
+    assert VarianceOfMean(variance, df).half_width_95 == pytest.approx(wanted, rel=1e-6)
 
 
 def test_one_large_deviation_leaves_few_degrees_of_freedom() -> None:
     calm, shot = noise(128), noise(128)
     shot[64] *= 3
     ours, theirs = (
-        batches.batch_statistics_by_size(x, 8)[0].mean_variance.df for x in (calm, shot)
+        batches.batch_statistics_by_size(x, 8)[0].variance_of_mean.df for x in (calm, shot)
     )
     assert ours > 30
     assert theirs == pytest.approx(2.0, abs=0.1)

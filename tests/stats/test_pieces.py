@@ -100,7 +100,7 @@ def plain_half_width(x: Floats) -> float:
 @settings(max_examples=30)
 def test_batch_means_know_the_variance_of_white_noise(seed: int) -> None:
     x = noise(1024, seed=seed)
-    found = batches.widest_mean_variance(batches.batch_statistics_by_size(x, 8))
+    found = batches.widest_variance_of_mean(batches.batch_statistics_by_size(x, 8))
     assert found.half_width_95 >= 0.99 * plain_half_width(x)
 
 
@@ -108,7 +108,7 @@ def test_batch_means_of_white_noise_are_seldom_much_too_wide() -> None:
     wider = []
     for seed in range(400):
         x = noise(1024, seed=seed)
-        found = batches.widest_mean_variance(batches.batch_statistics_by_size(x, 8))
+        found = batches.widest_variance_of_mean(batches.batch_statistics_by_size(x, 8))
         wider.append(found.half_width_95 / plain_half_width(x))
     assert np.median(wider) < 1.6
     assert np.quantile(wider, 0.95) < 3.5
@@ -118,13 +118,13 @@ def test_batch_means_of_white_noise_are_seldom_much_too_wide() -> None:
 def test_batch_means_widen_with_correlation() -> None:
     rng = np.random.default_rng(5)
     walk = np.convolve(rng.standard_normal(2000), np.ones(20), mode="valid")
-    found = batches.widest_mean_variance(batches.batch_statistics_by_size(walk, 8))
+    found = batches.widest_variance_of_mean(batches.batch_statistics_by_size(walk, 8))
     assert found.variance > 8 * walk.var() / len(walk)
     assert batches.batch_statistics_by_size(walk[:7], 8) == ()
 
 
 def test_whole_cycles_hold_no_swing() -> None:
-    variance, whole = batches.whole_cycle_variance(cycling(650, 0.2, 100), 100)
+    variance, whole = batches.variance_of_mean_and_whole_cycles(cycling(650, 0.2, 100), 100)
     assert len(whole) == 600
     assert variance.df == 2.5
     assert math.sqrt(variance.variance) < 0.002 * LEVEL
@@ -188,14 +188,14 @@ def test_stalls_are_counted_as_episodes() -> None:
     found = find_stall_episodes(stalling(600, 60, 4))
     assert found.count == 10
     assert found.lost_mean == pytest.approx(LEVEL * 0.9 * 4 / 60, rel=0.05)
-    variance = found.mean_variance_by_stalls
+    variance = found.variance_of_mean_by_stalls
     assert variance is not None
     assert variance.df == 10
     assert variance.variance == pytest.approx(2 * found.lost_mean**2 / 10)
 
 
 def test_without_stalls_they_say_nothing() -> None:
-    assert find_stall_episodes(noise(300)).mean_variance_by_stalls is None
+    assert find_stall_episodes(noise(300)).variance_of_mean_by_stalls is None
 
 
 def test_the_compound_poisson_variance_is_that_of_many_runs() -> None:

@@ -174,7 +174,7 @@ def decision_groups(study: Study, plan: Plan) -> tuple[DecisionGroup, ...]:
     owned = {search.workload.id for search in searches}
     listed = tuple(point for point in plan.points if point.workload not in owned)
     grid = (
-        [GridDecisionGroup(study, listed)]
+        [RepeatUntilPreciseDecisionGroup(study, listed)]
         if study.method.chooses_repeats_by_results and listed
         else []
     )
@@ -193,7 +193,7 @@ def _decision_group(study: Study, search: SearchSpace) -> DecisionGroup:
             return LoadCurveDecisionGroup(study, search)
 
 
-class GridDecisionGroup:
+class RepeatUntilPreciseDecisionGroup:
     """Listed points: measured again until their intervals are narrow enough."""
 
     def __init__(self, study: Study, points: Sequence[Point]) -> None:

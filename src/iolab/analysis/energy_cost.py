@@ -45,10 +45,10 @@ def yearly_energy_cost(
     most = max(metered, key=lambda point: point.metric_value(NODE_POWER_METRIC) or 0.0)
     watts = most.metric_value(NODE_POWER_METRIC) or 0.0
     cost = watts / WATTS_PER_KW * HOURS_PER_YEAR * price
-    return EnergyCost(watts, cost, are_clients_metered(most))
+    return EnergyCost(watts, cost, are_only_clients_metered(most))
 
 
-def are_clients_metered(point: PointSummary) -> bool:
+def are_only_clients_metered(point: PointSummary) -> bool:
     """Whether its watts are of machines that make load: of others they are where any is metered."""
     clients = {host.name for run in point.results for host in run.hosts}
     metered = {

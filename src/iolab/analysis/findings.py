@@ -232,7 +232,7 @@ class Recommendation(Record):
     """The configuration that serves a need best, of `compared_point_count` that can be compared.
 
     `lead_factor` is how many times as good it is as `runner_up` by the need's measure: capacity,
-    the geometric mean over `workloads`, or the least of its `need_dimensions`. `cost_unit` is what
+    the geometric mean over `workloads`, or the least of its `need_dimensions`. `cost_divisor_text` is what
     figures are for: `1000 EUR`, empty where no cost is given. Of capacity, `terabytes` is the
     figure and `metric` `usable_tb` or `raw_tb`. `is_certain` where its interval lies above those of
     all others, `has_single_runs` where one of them rests on one run. `level` is the worst verdict
@@ -245,7 +245,7 @@ class Recommendation(Record):
     configuration: str
     runner_up: str
     lead_factor: float
-    cost_unit: str
+    cost_divisor_text: str
     compared_point_count: int
     is_certain: bool
     has_single_runs: bool
@@ -346,7 +346,7 @@ class LoadFindings(Record):
 
 def best_point_findings(study: Study, points: Sequence[PointSummary]) -> Iterator[BestPointFinding]:
     """The best of each workload and configuration that any trusted point supports."""
-    for workload, configuration, members in _points_by_workload_and_configuration(study, points):
+    for workload, configuration, members in _whole_fleet_points_in_study_order(study, points):
         key = workload.headline_metric
         if key is None:
             continue
@@ -380,7 +380,7 @@ def knee_findings(study: Study, points: Sequence[PointSummary]) -> Iterator[Knee
 
     Where none pays from the first load on, the curve bends below what was measured: it has no knee.
     """
-    for workload, configuration, members in _points_by_workload_and_configuration(study, points):
+    for workload, configuration, members in _whole_fleet_points_in_study_order(study, points):
         rate = workload.headline_metric
         names = [axis.name for axis in workload.sweep if axis.name in workload.job.load_axes]
         if rate is None or metric_spec(rate).better is BetterDirection.LOWER or len(names) != 1:
@@ -400,7 +400,7 @@ def knee_findings(study: Study, points: Sequence[PointSummary]) -> Iterator[Knee
                     rate_ratio=gained,
                     latency_ratio=waited,
                     has_single_runs=min(len(point.results), len(next_point.results)) < REPLICATED,
-                    is_certain=_is_knee_within_intervals(point, next_point, name, rate),
+                    is_certain=_is_knee_at_adverse_interval_ends(point, next_point, name, rate),
                     level=worst_level((point.level, next_point.level)),
                     run_keys=run_keys_of_points([point, next_point]),
                 )
@@ -533,7 +533,7 @@ def _first_unprofitable_step(
     return None
 
 
-def _is_knee_within_intervals(
+def _is_knee_at_adverse_interval_ends(
     point: PointSummary, other: PointSummary, axis_name: str, rate_metric_key: str
 ) -> bool:
     """Whether a step that bends does so, too, at those ends of all intervals that speak against."""
@@ -553,18 +553,18 @@ def _is_knee_within_intervals(
     return math.log(most / least) < more < math.log(after / before)
 
 
-def _points_by_workload_and_configuration(
+def _whole_fleet_points_in_study_order(
     study: Study, points: Sequence[PointSummary]
 ) -> Iterator[tuple[Workload, Configuration, list[PointSummary]]]:
     """The whole fleet's points of each workload and configuration, in the study's order."""
-    by_place = _whole_fleet_points_by_workload_and_configuration(points)
+    by_place = _whole_fleet_points_by_workload_and_configuration_ids(points)
     for workload in study.workloads:
         for configuration in study.configurations:
             if members := by_place.get((workload.id, configuration.id)):
                 yield workload, configuration, members
 
 
-def _whole_fleet_points_by_workload_and_configuration(
+def _whole_fleet_points_by_workload_and_configuration_ids(
     points: Sequence[PointSummary],
 ) -> dict[tuple[str, str], list[PointSummary]]:
     """The whole fleet's points by workload and configuration."""
@@ -604,7 +604,7 @@ def bottleneck_findings(
         ]
         for workload in study.workloads
     }
-    by_place = _whole_fleet_points_by_workload_and_configuration(points)
+    by_place = _whole_fleet_points_by_workload_and_configuration_ids(points)
     for best in bests:
         key = next((run for run in best.run_keys if run in resources_by_run), None)
         if key is None:

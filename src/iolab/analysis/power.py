@@ -35,7 +35,7 @@ from iolab.core.run import IdleSpan
 from iolab.core.samples import Floats, Ints
 from iolab.hosts.counter_names import METERS
 from iolab.record import Record
-from iolab.stats.batches import batch_statistics_by_size, widest_mean_variance
+from iolab.stats.batches import batch_statistics_by_size, widest_variance_of_mean
 from iolab.units import NS_PER_S, format_duration_s
 
 BYTES_PER_GB: Final = 1e9
@@ -294,7 +294,7 @@ def _mean_watts(readings: Floats, step_w: float | None) -> Metric:
     sizes = batch_statistics_by_size(readings, BATCHES_MIN)
     if not sizes:
         return Metric(mean, "W")
-    reach = widest_mean_variance(sizes).half_width_95 + (step_w or 0.0) / 2
+    reach = widest_variance_of_mean(sizes).half_width_95 + (step_w or 0.0) / 2
     return Metric(mean, "W", max(mean - reach, 0.0), mean + reach, int(readings.size))
 
 

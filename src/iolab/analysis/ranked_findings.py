@@ -332,7 +332,7 @@ class _ConfigurationScores(Record):
     runs: Mapping[str, tuple[RunKey, ...]]
 
     @property
-    def cost_unit(self) -> str:
+    def cost_divisor_text(self) -> str:
         """What figures are for, empty where not all costs are known."""
         return f"{MONEY:g} {self.currency}" if self.costs else ""
 
@@ -375,7 +375,7 @@ def recommendations(study: Study, best: Sequence[BestPointFinding]) -> Iterator[
                 field,
                 BuyerNeed.VALUE,
                 field.scores_per_cost(performance),
-                field.cost_unit,
+                field.cost_divisor_text,
                 by_workload=field.scores_per_cost(by_workload),
             )
     sides = _shares_of_best_by_dimension(field, field.scores_by_dimension)
@@ -384,7 +384,7 @@ def recommendations(study: Study, best: Sequence[BestPointFinding]) -> Iterator[
             field,
             BuyerNeed.BALANCE,
             _minimum_over_dimensions(field, sides),
-            field.cost_unit,
+            field.cost_divisor_text,
             sides,
             by_workload=_minimum_over_dimensions(
                 field, _shares_of_best_by_dimension(field, field.scores_by_workload)
@@ -619,7 +619,7 @@ def _capacity_recommendation(configuration_scores: _ConfigurationScores) -> Reco
         configuration=best,
         runner_up=second,
         lead_factor=scores[best].value / scores[second].value,
-        cost_unit=configuration_scores.cost_unit,
+        cost_divisor_text=configuration_scores.cost_divisor_text,
         compared_point_count=len(configuration_scores.configuration_ids),
         is_certain=_is_clear_leader(scores, best),
         has_single_runs=False,
@@ -636,7 +636,7 @@ def _performance_recommendation(
     configuration_scores: _ConfigurationScores,
     need: BuyerNeed,
     scores: _ScoresByConfiguration,
-    cost_unit: str = "",
+    cost_divisor_text: str = "",
     shares_by_dimension: Mapping[str, _ScoresByConfiguration] | None = None,
     *,
     by_workload: _ScoresByConfiguration,
@@ -650,7 +650,7 @@ def _performance_recommendation(
         configuration=best,
         runner_up=second,
         lead_factor=scores[best].value / scores[second].value,
-        cost_unit=cost_unit,
+        cost_divisor_text=cost_divisor_text,
         compared_point_count=len(configuration_scores.configuration_ids),
         is_certain=_is_clear_leader(scores, best) and not depends_on_weighing,
         has_single_runs=configuration_scores.has_single_runs,

@@ -94,7 +94,7 @@ def find_measured_part(record: RunRecord, rule_window: Window | None = None) -> 
     table = record.intervals
     ends = interval_ends_ns(record)
     starts = ends - table.span_ns
-    hosts = _host_windows(record, starts, ends)
+    hosts = _host_spans(record, starts, ends)
     warmup_ns = round(record.warmup_s * 1e9)
     early_ns = min(round(warmup_ns * WARMUP_SLACK_SHARE), WARMUP_SLACK_NS)
     early_ns = max(early_ns, EDGE_SLACK_NS)
@@ -121,7 +121,7 @@ def _clock_offsets_ns(hosts: tuple[HostRun, ...]) -> Ints:
     return np.array([host.clock_offset_ns for host in hosts], dtype=np.int64)
 
 
-def _host_windows(record: RunRecord, starts: Ints, ends: Ints) -> tuple[Window | None, ...]:
+def _host_spans(record: RunRecord, starts: Ints, ends: Ints) -> tuple[Window | None, ...]:
     """Each host's first start and last end."""
     count = len(record.hosts)
     first = np.full(count, np.iinfo(np.int64).max)

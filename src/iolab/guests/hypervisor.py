@@ -21,9 +21,9 @@ from iolab.guests.kit.build import GuestKit, NodeKitPaths, install_kit_on_node
 from iolab.guests.machine import (
     QemuMachine,
     Replica,
-    agent_socket_path,
+    agent_socket_file_name,
     measure_tsc_khz_of_node,
-    monitor_socket_path,
+    monitor_socket_file_name,
     qemu_argv,
 )
 from iolab.guests.problems import QEMU
@@ -191,7 +191,7 @@ class Hypervisor:
         """Its QEMU's monitor; a guest without one is measured all the same."""
         try:
             wire = await SocketRelay.connect(
-                self.host, self.folder, monitor_socket_path(guest), MONITOR_LIMIT_S
+                self.host, self.folder, monitor_socket_file_name(guest), MONITOR_LIMIT_S
             )
             running.monitor_relay = wire
             running.monitor = await QmpClient.open(guest, wire.reader, wire, MONITOR_LIMIT_S)
@@ -315,7 +315,7 @@ async def boot_qemu(
 async def _connect_to_agent(node: Host, qemu: QemuRun, folder: str, guest: str) -> SocketRelay:
     """The way to the agent; HostError when the QEMU ends before it is there."""
     connecting = asyncio.create_task(
-        SocketRelay.connect(node, folder, agent_socket_path(guest), SOCKET_LIMIT_S),
+        SocketRelay.connect(node, folder, agent_socket_file_name(guest), SOCKET_LIMIT_S),
         name=f"the way to {guest}",
     )
     ending = asyncio.create_task(qemu.ended.wait())

@@ -103,12 +103,12 @@ class QemuMachine(Record):
             raise ValueError("there are not as many replicas as the settings say")
 
 
-def agent_socket_path(guest: str) -> str:
+def agent_socket_file_name(guest: str) -> str:
     """The socket of a guest's agent port, in its node's scratch folder."""
     return f"{guest}.agent"
 
 
-def monitor_socket_path(guest: str) -> str:
+def monitor_socket_file_name(guest: str) -> str:
     """The socket of a guest's QMP monitor, in its node's scratch folder."""
     return f"{guest}.qmp"
 
@@ -160,10 +160,10 @@ def _memory_arguments(machine: QemuMachine) -> tuple[str, ...]:
 def _socket_arguments(machine: QemuMachine) -> tuple[str, ...]:
     listen = "server=on,wait=off"
     return (
-        *("-chardev", f"socket,id=agent,path={agent_socket_path(machine.guest)},{listen}"),
+        *("-chardev", f"socket,id=agent,path={agent_socket_file_name(machine.guest)},{listen}"),
         *("-device", "virtio-serial-device"),
         *("-device", f"virtserialport,chardev=agent,name={AGENT_PORT}"),
-        *("-chardev", f"socket,id=monitor,path={monitor_socket_path(machine.guest)},{listen}"),
+        *("-chardev", f"socket,id=monitor,path={monitor_socket_file_name(machine.guest)},{listen}"),
         *("-mon", "chardev=monitor,mode=control"),
     )
 

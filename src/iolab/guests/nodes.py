@@ -227,7 +227,7 @@ def fleet_bytes(view: RunView) -> FleetBytes | None:
     factors = declared_read_and_write_amplification(view.record)
     nodes = monitored_hypervisors(view.record)
     blind = next((n.host for n in nodes if not leaf_device_deltas(n, view.facts.get(n.host))), None)
-    blind = blind or _first_unmonitored_node_name(view)
+    blind = blind or _first_unmonitored_hypervisor_name(view)
     once = distinct_node_device_deltas(nodes, view.facts)
     return FleetBytes(
         guests=guests,
@@ -279,7 +279,7 @@ def _shares_kernel_with_other_host(view: RunView, guest: Guest) -> bool:
     )
 
 
-def _first_unmonitored_node_name(view: RunView) -> str | None:
+def _first_unmonitored_hypervisor_name(view: RunView) -> str | None:
     """A node that guests live on and that is no host of the study."""
     fleet = guest_fleet_of_run(view.record)
     watched = {bystander.host for bystander in view.record.monitored_hosts}

@@ -276,12 +276,12 @@ class OutlierTexts(NamedTuple):
 
 def outlier_texts(metric: str, value: float, median_value: float) -> OutlierTexts:
     """What an outlier is of, its value, and how far that is from the median."""
-    words, unit = _metric_text_and_unit(metric)
+    words, unit = _metric_title_and_unit(metric)
     times = f"{value / median_value:.2f}" if median_value > 0 else DASH
     return OutlierTexts(words, value_text(value, unit), value_text(median_value, unit), times)
 
 
-def _metric_text_and_unit(metric: str) -> tuple[str, str]:
+def _metric_title_and_unit(metric: str) -> tuple[str, str]:
     ending, unit, words = next(row for row in _ENDINGS if metric.endswith(row[0]))
     name = metric.removesuffix(ending).replace("tx", "sent").replace("rx", "received")
     return name.replace("_", " ") + words, unit

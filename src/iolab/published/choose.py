@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import field
 
-from iolab.analysis.energy_cost import EnergyCost, are_clients_metered, yearly_energy_cost
+from iolab.analysis.energy_cost import EnergyCost, are_only_clients_metered, yearly_energy_cost
 from iolab.analysis.points import PointSummary
 from iolab.core.configuration import LATENCY_METRIC_KEYS, Configuration, limit_metric_text
 from iolab.core.metric import Metric, VerdictLevel
@@ -279,7 +279,7 @@ def measured_offer(
                 _latencies_by_metric(point),
                 point.level,
                 len(point.results),
-                has_watts_of_clients=are_clients_metered(point),
+                has_watts_of_clients=are_only_clients_metered(point),
             )
             for point in trusted
         ),

@@ -437,7 +437,7 @@ _UNDECIDED_FIGURES: Final = {
 
 
 def _per_cost_suffix(recommendation: Recommendation) -> str:
-    return f" per {recommendation.cost_unit}" if recommendation.cost_unit else ""
+    return f" per {recommendation.cost_divisor_text}" if recommendation.cost_divisor_text else ""
 
 
 def _over_workloads_suffix(recommendation: Recommendation) -> str:

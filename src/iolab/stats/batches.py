@@ -47,7 +47,7 @@ _RHO_MAX: Final = 0.999
 _CONFIDENT: Final = 0.975
 
 
-class MeanVariance(Record):
+class VarianceOfMean(Record):
     """The variance of a mean, and how many degrees of freedom its estimate has."""
 
     variance: float
@@ -83,10 +83,10 @@ class BatchStatistics(Record):
         return self.batch_count / self.variance_inflation
 
     @property
-    def mean_variance(self) -> MeanVariance:
+    def variance_of_mean(self) -> VarianceOfMean:
         """What this octave tells of the variance of the series' mean."""
         if self.batch_count < _CORRECTED_MIN:
-            return MeanVariance(
+            return VarianceOfMean(
                 self.variance / self.batch_count, self._df_limited_by_kurtosis(self.batch_count - 1)
             )
         # The sample's variance is itself too small by what its mean took with it.
@@ -95,7 +95,7 @@ class BatchStatistics(Record):
         df = self._df_limited_by_kurtosis(
             max((self.batch_count - 1) / self.variance_inflation / 2, _CORRECTED_DF)
         )
-        return MeanVariance(variance / self.effective_count, df)
+        return VarianceOfMean(variance / self.effective_count, df)
 
     def _df_limited_by_kurtosis(self, max_df: float) -> float:
         """No more than the few large deviations bear on which a variance of long tails rests."""
@@ -104,9 +104,9 @@ class BatchStatistics(Record):
         return max(max_df, 1.0)
 
 
-def widest_mean_variance(batch_statistics: Sequence[BatchStatistics]) -> MeanVariance:
+def widest_variance_of_mean(batch_statistics: Sequence[BatchStatistics]) -> VarianceOfMean:
     """What the octave says that gives the mean the widest interval."""
-    variances = (octave.mean_variance for octave in batch_statistics)
+    variances = (octave.variance_of_mean for octave in batch_statistics)
     return max(variances, key=lambda variance: variance.half_width_95)
 
 
@@ -160,7 +160,7 @@ def _statistics_of_enough_batches(
     return tuple(octave for octave in batch_statistics if octave.batch_count >= _JUDGED_MIN)
 
 
-def whole_cycle_variance(x: Floats, period_s: int) -> tuple[MeanVariance, Floats]:
+def variance_of_mean_and_whole_cycles(x: Floats, period_s: int) -> tuple[VarianceOfMean, Floats]:
     """The variance of the mean over the last whole cycles of x, and those cycles' samples.
 
     The means of whole cycles hold no swing of the cycle itself. Their spread cannot be less than
@@ -173,7 +173,7 @@ def whole_cycle_variance(x: Floats, period_s: int) -> tuple[MeanVariance, Floats
     spread = float(means.var(ddof=1)) / count
     steps = np.diff(cycles)
     noise = float(steps @ steps) / (2 * (len(cycles) - 1) * len(cycles))
-    return MeanVariance(max(spread, noise), (count - 1) / 2), cycles
+    return VarianceOfMean(max(spread, noise), (count - 1) / 2), cycles
 
 
 def _batch_statistics(means: Floats, size: int) -> BatchStatistics:

@@ -74,7 +74,7 @@ def latency_quantile_estimates(
     total = counts.sum(axis=0)[None, :]
     cells = _quantile_bins_of_histogram(total, [*qs, _MEDIAN])
     values = [float(middle[cell]) for cell in cells]
-    edges = _bootstrap_block_starts(len(counts))
+    edges = _equal_block_starts(len(counts))
     if edges is None:
         return tuple(QuantileEstimate(value, None, None) for value in values[:-1])
     count = len(edges)
@@ -142,7 +142,7 @@ def _quantile_errors(
     if refused is not None:
         bound = batches.correlated_mean_error_bound(refused) / resampled * max(down, up)
         return _QuantileErrors(down * stretch, up * stretch, bound)
-    stretch = max(stretch, batches.widest_mean_variance(octaves).half_width_95 / resampled)
+    stretch = max(stretch, batches.widest_variance_of_mean(octaves).half_width_95 / resampled)
     return _QuantileErrors(down * stretch, up * stretch, 0.0)
 
 
@@ -178,7 +178,7 @@ def _quantile_bins_of_histogram(total: Ints, qs: Sequence[float]) -> list[int]:
     return [int(_quantile_bins(cumulative, q)[0]) for q in qs]
 
 
-def _bootstrap_block_starts(seconds: int) -> Ints | None:
+def _equal_block_starts(seconds: int) -> Ints | None:
     """Where blocks of nearly equal length begin; None for too short a run."""
     count = bootstrap_block_count(seconds)
     if count == 0:

@@ -23,7 +23,7 @@ from iolab.core.samples import Floats
 from iolab.core.stopping import BLOCKS_MIN, RAW_BLOCK, StoppingRuleSettings
 from iolab.record import Record
 from iolab.stats import batches, steady_state
-from iolab.stats.batches import BatchStatistics, MeanVariance
+from iolab.stats.batches import BatchStatistics, VarianceOfMean
 
 _STALLED: Final = 0.7
 """A second below this share of the median is stalled."""
@@ -48,11 +48,11 @@ class StallEpisodes(Record):
     lost_mean: float
 
     @property
-    def mean_variance_by_stalls(self) -> MeanVariance | None:
+    def variance_of_mean_by_stalls(self) -> VarianceOfMean | None:
         """The variance of the mean by them alone, None without any."""
         if self.count == 0:
             return None
-        return MeanVariance(2 * self.lost_mean**2 / self.count, self.count)
+        return VarianceOfMean(2 * self.lost_mean**2 / self.count, self.count)
 
 
 def find_stall_episodes(x: Floats) -> StallEpisodes:
@@ -206,7 +206,7 @@ def judge_series(series: Floats, settings: StoppingRuleSettings = RAW_BLOCK) -> 
     lost = find_stall_episodes(kept)
     basis = _estimate_mean(kept, cycle_s if resolved else None, settings)
     samples, variance = basis.samples, basis.variance
-    by_stalls = lost.mean_variance_by_stalls
+    by_stalls = lost.variance_of_mean_by_stalls
     if by_stalls is not None and by_stalls.half_width_95 > variance.half_width_95:
         variance = by_stalls
     mean = float(samples.mean())
@@ -269,7 +269,7 @@ class _MeanEstimate(Record):
     """
 
     samples: Floats
-    variance: MeanVariance
+    variance: VarianceOfMean
     effective_count: float
     too_correlated_batches: BatchStatistics | None = None
 
@@ -278,18 +278,18 @@ def _estimate_mean(
     steady_counts: Floats, cycle_s: int | None, settings: StoppingRuleSettings
 ) -> _MeanEstimate:
     if cycle_s is not None:
-        variance, cycles = batches.whole_cycle_variance(steady_counts, cycle_s)
+        variance, cycles = batches.variance_of_mean_and_whole_cycles(steady_counts, cycle_s)
         return _MeanEstimate(cycles, variance, float(len(cycles) // cycle_s))
     octaves = batches.batch_statistics_by_size(steady_counts, settings.batches_min)
     if not octaves:
-        return _MeanEstimate(steady_counts, MeanVariance(math.inf, 1), 0.0)
-    variance = batches.widest_mean_variance(octaves)
+        return _MeanEstimate(steady_counts, VarianceOfMean(math.inf, 1), 0.0)
+    variance = batches.widest_variance_of_mean(octaves)
     refused = batches.find_too_correlated_batches(octaves)
     return _MeanEstimate(steady_counts, variance, batches.effective_sample_count(octaves), refused)
 
 
 def _mean_half_width(
-    basis: _MeanEstimate, variance: MeanVariance, target_half_width: float
+    basis: _MeanEstimate, variance: VarianceOfMean, target_half_width: float
 ) -> float:
     """Half the mean's 95 % interval; infinite where it has none.
 

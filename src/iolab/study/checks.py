@@ -338,7 +338,7 @@ def add_cross_table_faults(document: StudyDocument, tables: StudyTables, kinds: 
 def add_host_faults(document: StudyDocument, items: tuple[TableItem, ...]) -> None:
     """Add the faults of hosts among themselves: twins, and keys that do not go together."""
     _add_duplicate_name_faults(document, items, ITEMS["host"][1])
-    _add_guest_node_faults(document, items)
+    _add_guest_and_hypervisor_faults_to(document, items)
     first: dict[object, str] = {}
     for item in items:
         if not isinstance(item.table, HostTable):
@@ -379,7 +379,7 @@ def _meter_element_faults(host: HostTable) -> Iterator[ElementFault]:
             yield ElementFault(("meters",), has, "Give its URL, as in 'https://bmc1.example'.")
 
 
-def _add_guest_node_faults(document: StudyDocument, items: tuple[TableItem, ...]) -> None:
+def _add_guest_and_hypervisor_faults_to(document: StudyDocument, items: tuple[TableItem, ...]) -> None:
     """Add the faults of hosts among themselves: guests of no node, keys for nodes elsewhere."""
     hosts = [(item, item.table) for item in items if isinstance(item.table, HostTable)]
     roles = {host.name: host.role for _, host in hosts}

@@ -142,10 +142,10 @@ def start_state_key(restore: RestorePolicy, run: PlannedRun) -> str:
 
 def steady_series_count(study: Study, runs: Iterable[PlannedRun]) -> int:
     """How often a writing workload is brought to its steady state, which no new start leaves."""
-    return sum(1 for _ in _runs_with_steady_series(study, runs))
+    return sum(1 for _ in _runs_preceded_by_steady_series(study, runs))
 
 
-def _runs_with_steady_series(study: Study, runs: Iterable[PlannedRun]) -> Iterator[PlannedRun]:
+def _runs_preceded_by_steady_series(study: Study, runs: Iterable[PlannedRun]) -> Iterator[PlannedRun]:
     """The runs before which that is done."""
     if not study.precondition.steady:
         return
@@ -335,7 +335,7 @@ def plan_demand(
     rounds_s = (WINDOW * round_s, study.precondition.rounds_max * round_s)
     writes += [
         replace(run_writes[run.point.digest], bytes=0, seconds_range=rounds_s)
-        for run in _runs_with_steady_series(study, runs)
+        for run in _runs_preceded_by_steady_series(study, runs)
     ]
     space = most + sum(demand.space_bytes for demand in demands)
     image = study.target.image_bytes or 0

@@ -33,8 +33,8 @@ from iolab.study.file import (
 from iolab.study.host_ranges import HOSTS_MAX, HostNamesError, expand_host_ranges, expand_names
 from iolab.study.load_tables import NumJobs, StudyTable
 from iolab.study.scenario_tables import INVENTORY_ONLY, ActionTable, WitnessTable
-from iolab.study.ssh_addresses import PORT_MAX, is_valid_ssh_address, is_valid_user_name
-from iolab.study.tables import read_table, read_table_array
+from iolab.study.ssh_addresses import PORT_MAX, is_valid_ssh_host, is_valid_user_name
+from iolab.study.tables import validate_table_and_add_faults, read_table_array
 from iolab.study.values import ID_CHARACTERS, is_identifier
 from iolab.text import counted_noun, quote_value, suggestion
 
@@ -163,14 +163,14 @@ def read_inventory(inventory: Inventory, faults: FaultCollector) -> StudyDocumen
         return None
     tree = document.tree
     heading = {key: value for key, value in tree.items() if key not in _TABLES}
-    read_table(document, InventoryHeading, heading, ())
+    validate_table_and_add_faults(document, InventoryHeading, heading, ())
     defaults = tree.get("defaults", {})
     if not isinstance(defaults, dict):
         message = f"defaults is {quote_value(defaults)}, not a table."
         hint = "Write [defaults] on a line of its own, its keys below."
         document.add_fault(("defaults",), message, hint)
         defaults = {}
-    good = read_table(document, DefaultsTable, defaults, ("defaults",))
+    good = validate_table_and_add_faults(document, DefaultsTable, defaults, ("defaults",))
     kept = good.model_fields_set if good is not None else set()
     hosts = tree.get("host", [])
     if not hosts:
@@ -321,7 +321,7 @@ def _host_name_before_slots(host_text: str) -> str:
         hint = "Write an inventory, whose address may be one of IPv6."
         raise HostNamesError(f"{quote_value(host_text)} is no name of a host.", hint)
     name, colon, slots = host_text.partition(":")
-    if not is_identifier(name) or not is_valid_ssh_address(name):
+    if not is_identifier(name) or not is_valid_ssh_host(name):
         raise HostNamesError(f"{quote_value(name)} is no name of a host.", _HOST_HINT)
     if colon:
         _require_count(name, slots.split(":")[0])

@@ -20,7 +20,7 @@ from iolab.study.kubernetes import (
     kubectl_exec_command,
     pod_fleet,
 )
-from iolab.study.tables import read_table
+from iolab.study.tables import validate_table_and_add_faults
 from iolab.text import quote_value
 
 
@@ -33,7 +33,7 @@ def expand_pods(document: StudyDocument) -> PodFleet | None:
     user_values = document.tree.get(SECTION)
     if not isinstance(user_values, dict):
         return None
-    table = read_table(document, KubernetesTable, user_values, (SECTION,))
+    table = validate_table_and_add_faults(document, KubernetesTable, user_values, (SECTION,))
     if table is None:
         _set_pod_target_or_add_fault(
             document, MOUNT_PATH

@@ -38,7 +38,7 @@ def ssh_address_value() -> ValueReader:
     """
     hint = "Give a name or an IP address, as in 'client-1.example.org' or '192.0.2.7'."
     return matching_text_value(
-        is_valid_ssh_address, hint, {"pattern": r"^[A-Za-z0-9_:\[][A-Za-z0-9_.:%,\[\]-]*$"}
+        is_valid_ssh_host, hint, {"pattern": r"^[A-Za-z0-9_:\[][A-Za-z0-9_.:%,\[\]-]*$"}
     )
 
 
@@ -78,7 +78,7 @@ def parse_jump_host(text: str) -> JumpHost | None:
     port = int(match["port"]) if match["port"] else None
     if match["user"] is not None and not _USER.fullmatch(match["user"]):
         return None
-    if not is_valid_ssh_address(host) or (port is not None and not 1 <= port <= PORT_MAX):
+    if not is_valid_ssh_host(host) or (port is not None and not 1 <= port <= PORT_MAX):
         return None
     return JumpHost(host, match["user"], port)
 
@@ -94,7 +94,7 @@ def is_valid_user_name(text: str) -> bool:
     return _USER.fullmatch(text) is not None
 
 
-def is_valid_ssh_address(text: str) -> bool:
+def is_valid_ssh_host(text: str) -> bool:
     """Whether ssh can connect to it as it stands: a plain name, or an IP address."""
     return bool(len(text) <= ADDRESS_CHARACTERS and _NAME.fullmatch(text)) or is_ip_address(text)
 

@@ -156,7 +156,7 @@ def read_tables(document: StudyDocument, file_schema: StudyFileSchema) -> StudyT
         hint = "Describe at least one under [[workload]]."
         document.add_fault((), "The study has no workload.", hint)
     return StudyTables(
-        read_table(document, HeadingTable, heading, (), file_schema),
+        validate_table_and_add_faults(document, HeadingTable, heading, (), file_schema),
         target if isinstance(target, TargetTable) else TargetTable(),
         before if isinstance(before, PreconditionTable) else PreconditionTable(),
         method if isinstance(method, MethodTable) else MethodTable(),
@@ -174,7 +174,7 @@ def _is_existing_guest(host: StudyTable | None) -> bool:
     return isinstance(host, HostTable) and host.role is HostRole.CLIENT and host.node is not None
 
 
-def read_table(
+def validate_table_and_add_faults(
     document: StudyDocument,
     table_type: type[TableT],
     user_values: dict[str, Any],
@@ -216,7 +216,7 @@ def read_table_array(
         path: KeyPath = (name, index)
         if isinstance(element, dict):
             kind = file_schema.element_table_type(name, element) if file_schema else ITEMS[name][0]
-            table = read_table(document, kind, element, path, file_schema)
+            table = validate_table_and_add_faults(document, kind, element, path, file_schema)
             items.append(TableItem(path, element, table))
         else:
             document.add_fault(path, f"{name} {index + 1} is {quote_value(element)}.", hint)
@@ -319,7 +319,7 @@ def _read_section(
         return table_type.model_construct()  # its defaults, without building the model's validator
     user_value = document.tree[name]
     if isinstance(user_value, dict):
-        return read_table(document, table_type, user_value, (name,))
+        return validate_table_and_add_faults(document, table_type, user_value, (name,))
     document.add_fault(
         (name,),
         f"{name} is {quote_value(user_value)}, not a table.",

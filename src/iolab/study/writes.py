@@ -192,7 +192,7 @@ class WriteForecaster:
         self._points = {point.digest: point for point in plan.points}
         self._known: set[object] = set()
         for result in results:
-            self._add_and_check_if_new_group(result)
+            self._add_and_tell_if_new_group(result)
         self._last = self.forecast()
 
     def forecast(self) -> WriteForecast:
@@ -201,13 +201,13 @@ class WriteForecaster:
 
     def add_result(self, result: RunResult) -> WriteForecast | None:
         """Add a finished run; returns the new forecast where nothing of it is open any more."""
-        if not self._add_and_check_if_new_group(result) or not self._last.depends_on_target_speed:
+        if not self._add_and_tell_if_new_group(result) or not self._last.depends_on_target_speed:
             return None
         self._last = self.forecast()
         is_over = len(self._results) >= len(self._plan.runs) + self._plan.extra_run_count
         return None if is_over or self._last.depends_on_target_speed else self._last
 
-    def _add_and_check_if_new_group(self, result: RunResult) -> bool:
+    def _add_and_tell_if_new_group(self, result: RunResult) -> bool:
         """Add the result; returns whether it is the first of points like its own."""
         point = self._points.get(result.digest)
         if point is None or _write_rate(result) is None:

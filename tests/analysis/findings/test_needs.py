@@ -77,7 +77,7 @@ def test_without_costs_capacity_and_performance_decide_alone() -> None:
     capacity = found[BuyerNeed.CAPACITY]
     assert (capacity.configuration, capacity.terabytes) == ("high-capacity", 973.0)
     assert capacity.lead_factor == pytest.approx(973 / 304)
-    assert (capacity.cost_unit, capacity.is_certain, capacity.level, capacity.run_keys) == (
+    assert (capacity.cost_divisor_text, capacity.is_certain, capacity.level, capacity.run_keys) == (
         "",
         True,
         None,
@@ -112,7 +112,7 @@ def test_with_costs_everything_is_for_money_but_performance() -> None:
         BuyerNeed.BALANCE: "mainstream",
     }
     assert found[BuyerNeed.CAPACITY].terabytes == pytest.approx(973 / 900)
-    assert {found[need].cost_unit for need in BuyerNeed} == {"1000 EUR", ""}
+    assert {found[need].cost_divisor_text for need in BuyerNeed} == {"1000 EUR", ""}
     value = found[BuyerNeed.VALUE]
     second = ((5.1 * 1.1) ** 0.5 * 104) ** 0.5 / 360
     first = ((6.6 * 2.4) ** 0.5 * 227) ** 0.5 / 620
@@ -180,7 +180,7 @@ def test_costs_of_some_or_in_two_currencies_do_not_count() -> None:
     first, *others = priced.configurations
     for cost in (None, ProcurementCost("USD", 0.0, 0.0, 1.0)):
         mixed = replace(priced, configurations=(replace(first, cost=cost), *others))
-        assert {one.cost_unit for one in recommendations(mixed, found)} == {""}
+        assert {one.cost_divisor_text for one in recommendations(mixed, found)} == {""}
 
 
 def test_one_configuration_suits_nothing_better_than_another() -> None:

@@ -195,8 +195,8 @@ def check_startup_transient(view: RunView) -> CheckAnswer:
     steadiness, evidence = steady.steadiness, _steadiness_evidence(steady)
     if steadiness.status is SteadinessStatus.TRANSIENT:
         return _not_steady_answer(view, steady, evidence)
-    if abs(steady.planned_window_mean_excess) > EXCESS_TOLERABLE:
-        excess = percent_text(steady.planned_window_mean_excess)
+    if abs(steady.planned_window_mean_excess_share) > EXCESS_TOLERABLE:
+        excess = percent_text(steady.planned_window_mean_excess_share)
         return indicative_answer(
             f"Warm-up was too short: the result lies {excess} off what the run came to after "
             f"{steadiness.cut_s} s.",
@@ -360,5 +360,5 @@ def _steadiness_evidence(steady: SteadinessView) -> EvidenceValues:
         "seconds": steadiness.seconds,
         "halves": steady.halves_difference,
         "tau_s": steadiness.tau_s,
-        "excess": steady.planned_window_mean_excess,
+        "excess": steady.planned_window_mean_excess_share,
     }

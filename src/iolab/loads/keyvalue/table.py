@@ -318,7 +318,7 @@ def is_valid_endpoint(text: str) -> bool:
         return False
     if match["port"] and not 1 <= int(match["port"]) <= ssh_addresses.PORT_MAX:
         return False
-    return ssh_addresses.is_valid_ssh_address(match["name"] or match["six"])
+    return ssh_addresses.is_valid_ssh_host(match["name"] or match["six"])
 
 
 def listen_ip_value() -> values.ValueReader:
