@@ -410,7 +410,7 @@ class Session:
         )
 
 
-def _to_measured_point(summary: PointSummary, runs: Mapping[int, Run]) -> MeasuredPoint:
+def _to_measured_point(summary: PointSummary, run_by_order: Mapping[int, Run]) -> MeasuredPoint:
     return MeasuredPoint(
         configuration=summary.key.configuration,
         workload=summary.key.workload,
@@ -419,8 +419,8 @@ def _to_measured_point(summary: PointSummary, runs: Mapping[int, Run]) -> Measur
         verdict=summary.level,
         trusted=summary.is_trusted,
         notes=summary.interval_note_texts,
-        runs=tuple(runs[id(result)] for result in summary.results),
-        left_out=tuple(runs[id(result)] for result in summary.left_out_results),
+        runs=tuple(run_by_order[id(result)] for result in summary.results),
+        left_out=tuple(run_by_order[id(result)] for result in summary.left_out_results),
     )
 
 
@@ -494,13 +494,13 @@ def _set_value_text(value: object) -> str:
     return str(value)
 
 
-def _run_coroutine(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+def _run_coroutine(create_coroutine: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run it to its end; beside a loop that runs already, as in a notebook, in a thread."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work())
-    return _CoroutineThread(work).result()
+        return asyncio.run(create_coroutine())
+    return _CoroutineThread(create_coroutine).result()
 
 
 class _CoroutineThread(Generic[T]):

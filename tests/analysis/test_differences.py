@@ -22,7 +22,7 @@ from iolab.core.engine import EngineName
 from iolab.core.host import UNKNOWN_MACHINE, HostFacts, MachineFacts
 from iolab.core.metric import CheckResult, VerdictLevel
 from iolab.core.run import Plan
-from iolab.core.stopping import PRESETS, LoadPattern
+from iolab.core.stopping import PRESETS, StoppingPresetName
 from iolab.core.study import Method
 from iolab.guests.guest import GuestSettings
 from iolab.importers.foreign_run import ImportedJob
@@ -214,8 +214,8 @@ def test_what_forbids_comes_first(side: ComparisonSide) -> None:
 
 
 def test_the_settings_of_a_rule_are_told_one_by_one(side: ComparisonSide) -> None:
-    one = with_method(side, rule=PRESETS[LoadPattern.RAW_BLOCK])
-    other = with_method(side, rule=PRESETS[LoadPattern.QUICK])
+    one = with_method(side, rule=PRESETS[StoppingPresetName.RAW_BLOCK])
+    other = with_method(side, rule=PRESETS[StoppingPresetName.QUICK])
     found = {difference.setting: difference for difference in find_differences(one, other)}
     assert all(name.startswith("rule ") for name in found)
     assert len(found) >= 2

@@ -187,11 +187,11 @@ def test_autocorrelation_is_its_definition() -> None:
 def test_stalls_are_counted_as_episodes() -> None:
     found = find_stall_episodes(stalling(600, 60, 4))
     assert found.count == 10
-    assert found.lost_mean == pytest.approx(LEVEL * 0.9 * 4 / 60, rel=0.05)
+    assert found.mean_loss == pytest.approx(LEVEL * 0.9 * 4 / 60, rel=0.05)
     variance = found.variance_of_mean_by_stalls
     assert variance is not None
     assert variance.df == 10
-    assert variance.variance == pytest.approx(2 * found.lost_mean**2 / 10)
+    assert variance.variance == pytest.approx(2 * found.mean_loss**2 / 10)
 
 
 def test_without_stalls_they_say_nothing() -> None:

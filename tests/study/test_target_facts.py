@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from iolab.study.targets import facts_by_host, targets_of_study
+from iolab.study.targets import configuration_facts_by_host, targets_of_study
 from tests.study.studies import SMALL, load
 from tests.study.test_guard import FACTS, TARGET
 
@@ -22,7 +22,7 @@ def test_two_targets_of_one_host_keep_their_own_facts() -> None:
         for target in targets_of_study(study)
     }
     for configuration in study.configurations:
-        ((host, found),) = facts_by_host(study, facts, configuration.id).items()
+        ((host, found),) = configuration_facts_by_host(study, facts, configuration.id).items()
         assert host == "local"
         assert found.target is not None
         assert found.target.path == configuration.path
@@ -30,4 +30,4 @@ def test_two_targets_of_one_host_keep_their_own_facts() -> None:
 
 def test_a_target_that_was_not_reached_has_no_facts_of_another() -> None:
     study = load(TWO, path=None)
-    assert facts_by_host(study, {"local": FACTS}, "new") == {}
+    assert configuration_facts_by_host(study, {"local": FACTS}, "new") == {}

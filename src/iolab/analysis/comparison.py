@@ -25,10 +25,10 @@ from iolab.analysis.pairs import (
     Pair,
     SkippedPoint,
     WorkloadAndAxis,
-    compare_metrics,
     compare_pair,
+    compared_metrics_and_skipped_points,
     default_metric_keys_of_pairs,
-    match_points,
+    matched_pairs_and_skipped_points,
     missing_default_metric_reasons,
     operation_rate_keys,
 )
@@ -100,7 +100,9 @@ def compare_sides(
         }
         for side in (baseline, candidate)
     )
-    pairs, skipped = match_points(first, second, ("the baseline", "the candidate"))
+    pairs, skipped = matched_pairs_and_skipped_points(
+        first, second, ("the baseline", "the candidate")
+    )
     used = metrics or default_metric_keys_of_pairs(baseline.study, pairs)
     priors = _fit_pair_priors(pairs, baseline, used)
 
@@ -110,7 +112,9 @@ def compare_sides(
         prior = priors.prior_of_point(_side_point_key(workload_and_axis, "baseline"), metric)
         return compare_pair(pairs[workload_and_axis], metric, prior, same_session=one_session)
 
-    rows, without = compare_metrics(pairs, baseline.study, metrics, compare_metric_of_pair)
+    rows, without = compared_metrics_and_skipped_points(
+        pairs, baseline.study, metrics, compare_metric_of_pair
+    )
     if not metrics:
         without += [
             SkippedPoint(*place, reason)

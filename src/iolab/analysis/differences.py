@@ -477,13 +477,15 @@ def _write_acknowledgement_texts(side: ComparisonSide) -> list[str]:
 
 
 def _host_differences(
-    baseline: Mapping[str, HostFacts], candidate: Mapping[str, HostFacts]
+    baseline_facts_by_target: Mapping[str, HostFacts],
+    candidate_facts_by_target: Mapping[str, HostFacts],
 ) -> Iterator[Difference]:
-    if not baseline or not candidate:
+    if not baseline_facts_by_target or not candidate_facts_by_target:
         return
     for name, fact_of in _FACTS.items():
         first, second = (
-            Counter(fact_of(facts) for facts in side.values()) for side in (baseline, candidate)
+            Counter(fact_of(facts) for facts in side.values())
+            for side in (baseline_facts_by_target, candidate_facts_by_target)
         )
         untold = name == MACHINE and {""} in (set(first), set(second))
         if set(first) != set(second) and not untold:
@@ -509,8 +511,12 @@ def _software_differences(
         yield from _difference_if_unequal(
             DifferenceArea.SOFTWARE, name, first, candidate.versions.get(name, "")
         )
-    for name in dict.fromkeys((*_tool_versions(baseline.facts), *_tool_versions(candidate.facts))):
-        first, second = (_tool_versions(side.facts).get(name, "") for side in (baseline, candidate))
+    for name in dict.fromkeys(
+        (*_version_by_tool(baseline.facts), *_version_by_tool(candidate.facts))
+    ):
+        first, second = (
+            _version_by_tool(side.facts).get(name, "") for side in (baseline, candidate)
+        )
         yield from _difference_if_unequal(DifferenceArea.SOFTWARE, name, first, second)
     engines = (baseline.engine_versions, candidate.engine_versions)
     yield from _difference_if_unequal(
@@ -523,10 +529,10 @@ def _software_differences(
         yield from _difference_if_unequal(DifferenceArea.SOFTWARE, name, *texts, forbids=True)
 
 
-def _tool_versions(facts: Mapping[str, HostFacts]) -> dict[str, str]:
+def _version_by_tool(facts_by_target: Mapping[str, HostFacts]) -> dict[str, str]:
     """The versions of each tool over the hosts."""
     by_tool: dict[str, dict[str, None]] = {}
-    for host in facts.values():
+    for host in facts_by_target.values():
         for tool in host.tools:
             by_tool.setdefault(tool.name, {})[tool.version or "missing"] = None
     return {name: ", ".join(sorted(versions)) for name, versions in by_tool.items()}

@@ -232,8 +232,8 @@ class Recommendation(Record):
     """The configuration that serves a need best, of `compared_point_count` that can be compared.
 
     `lead_factor` is how many times as good it is as `runner_up` by the need's measure: capacity,
-    the geometric mean over `workloads`, or the least of its `need_dimensions`. `cost_divisor_text` is what
-    figures are for: `1000 EUR`, empty where no cost is given. Of capacity, `terabytes` is the
+    the geometric mean over `workloads`, or the least of its `need_dimensions`. Figures are for
+    `cost_divisor_text`: `1000 EUR`, empty without a cost. Of capacity, `terabytes` is the
     figure and `metric` `usable_tb` or `raw_tb`. `is_certain` where its interval lies above those of
     all others, `has_single_runs` where one of them rests on one run. `level` is the worst verdict
     behind it, None of capacity. `mean_kinds` are the kinds of performance whose means it is the

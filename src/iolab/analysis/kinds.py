@@ -307,10 +307,12 @@ class AnalysisKinds(Record):
                 yield check
 
 
-def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: AnalysisKinds) -> RunResult:
+def judge_run(
+    record: RunRecord, facts_by_target: Mapping[str, HostFacts], kinds: AnalysisKinds
+) -> RunResult:
     """What a run is worth: pure, so the same record and facts always give the same result.
 
-    `facts` holds the hosts' facts by `HostRun.target_key`; a host without is judged as far as it
+    `facts_by_target` has the keys of `HostRun.target_key`; a host without is judged as far as it
     can be. The result's `window_s` is the least time that the measured intervals of any host
     cover, 0 where the hosts had no window in common; of metadata load the shortest common window of
     its phases on files. Resources are kept of fleets whose every core is looked at: of larger ones
@@ -322,12 +324,14 @@ def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analysis
     }
     if record.fleet is not None:
         wanted[GUESTS] = None
-    if any(is_pinned_to_some_cores(host, facts.get(host.facts_key)) for host in record.hosts):
+    if any(
+        is_pinned_to_some_cores(host, facts_by_target.get(host.facts_key)) for host in record.hosts
+    ):
         # A load that may use some cores alone is judged by those, each by its name.
         wanted["cpu"] = None
     telemetry = derive_counter_series(record.counters, record.host_names, wanted)
     point, kind = record.run.point, kinds.load_analysis_for_run(record)
-    view = kinds.build_view(record, facts, telemetry)
+    view = kinds.build_view(record, facts_by_target, telemetry)
     spreads = dict(kind.evenness_by_phase(view))
     metrics, power = dict(kind.fleet_metrics(view)), power_uses_of_run(view)
     figures, drives = view.scenario_figures, drive_wear_of_run(view)

@@ -77,10 +77,10 @@ TRIM_KEYS: Final = _prefixed_metric_keys("trim_")
 
 
 def metrics_from_values(
-    keys: Iterable[str], values: Mapping[str, float | None]
+    keys: Iterable[str], value_by_key: Mapping[str, float | None]
 ) -> dict[str, Metric]:
     """A metric for each key, in their order; one that is not among the values has none."""
-    return {key: Metric(values.get(key), metric_spec(key).unit) for key in keys}
+    return {key: Metric(value_by_key.get(key), metric_spec(key).unit) for key in keys}
 
 
 def fleet_metrics(load_sums: LoadSums, directions: Directions) -> dict[str, Metric]:

@@ -212,8 +212,10 @@ def pair_log_bin_error(pair: Pair, metric: str) -> float:
     return sum(pooled_log_bin_error(metric, side.results) for side in pair)
 
 
-def _values_in_repeat_order(values: dict[int, float], repeats: Sequence[int]) -> list[float]:
-    return [values[repeat] for repeat in repeats]
+def _values_in_repeat_order(
+    value_by_repeat: dict[int, float], repeats: Sequence[int]
+) -> list[float]:
+    return [value_by_repeat[repeat] for repeat in repeats]
 
 
 Interval = tuple[float, float]
@@ -263,7 +265,7 @@ class ComparedMetric(Record):
         return (self.candidate.value or 0.0) - (self.baseline.value or 0.0)
 
 
-def match_points(
+def matched_pairs_and_skipped_points(
     baseline: Mapping[WorkloadAndAxis, PointSummary],
     candidate: Mapping[WorkloadAndAxis, PointSummary],
     side_names: tuple[str, str],
@@ -287,7 +289,7 @@ def match_points(
     return pairs, skipped
 
 
-def compare_metrics(
+def compared_metrics_and_skipped_points(
     pairs: Mapping[WorkloadAndAxis, Pair],
     study: Study,
     metrics: Sequence[str],
@@ -505,7 +507,7 @@ def _gains_over_baseline(
         {(s.key.workload, s.key.axis): s for s in summaries if s.key.configuration == name}
         for name in configuration_ids
     )
-    pairs, skipped = match_points(baseline, candidate, configuration_ids)
+    pairs, skipped = matched_pairs_and_skipped_points(baseline, candidate, configuration_ids)
     used = metrics or default_metric_keys_of_pairs(study, pairs)
     priors = fit_point_priors(
         {side.key: side.results for pair in pairs.values() for side in pair},
@@ -520,7 +522,9 @@ def _gains_over_baseline(
             pair, metric, priors.prior_of_point(pair[0].key, metric), same_session=True
         )
 
-    cells, without = compare_metrics(pairs, study, metrics, compare_metric_of_pair)
+    cells, without = compared_metrics_and_skipped_points(
+        pairs, study, metrics, compare_metric_of_pair
+    )
     return ConfigurationGains(*configuration_ids, cells, (*skipped, *without))
 
 

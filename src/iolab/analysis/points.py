@@ -113,7 +113,7 @@ class PointSummary(Record):
         return (*self._left_out_notes(), *self._unsteady_notes(), *alone)
 
     @property
-    def steadiness_counts(self) -> Mapping[SteadinessStatus, int]:
+    def count_by_steadiness(self) -> Mapping[SteadinessStatus, int]:
         """How many of the runs that entered have each status of their seconds."""
         return Counter(run.steadiness.status for run in self.results if run.steadiness is not None)
 
@@ -130,7 +130,7 @@ class PointSummary(Record):
     def _unsteady_notes(self) -> tuple[str, ...]:
         return tuple(
             f"{count} of {len(self.results)} runs {status.value}"
-            for status, count in self.steadiness_counts.items()
+            for status, count in self.count_by_steadiness.items()
             if status is not SteadinessStatus.OK
         )
 
@@ -142,15 +142,15 @@ class PointSummary(Record):
 
 
 def group_along_load_axis(
-    axis_name: str, items: Iterable[T], sort_key: Callable[[T], tuple[str, Axis]]
+    axis_name: str, items: Iterable[T], owner_and_axis_of_item: Callable[[T], tuple[str, Axis]]
 ) -> Iterator[tuple[tuple[str, Axis], tuple[T, ...]]]:
     """What stands on an axis of load: by owner and other axes, each ascending in the load.
 
-    `sort_key` tells the owner of an item, as its configuration, and its axis values.
+    `owner_and_axis_of_item` tells the owner of an item, as its configuration, and its axis values.
     """
     by_place: dict[tuple[str, Axis], list[tuple[int, T]]] = {}
     for item in items:
-        owner, values = sort_key(item)
+        owner, values = owner_and_axis_of_item(item)
         load = dict(values).get(axis_name)
         if isinstance(load, int):
             by_place.setdefault((owner, axis_without_names(values, axis_name)), []).append(
@@ -336,7 +336,7 @@ class PointPriors(Record):
     has too few siblings has the prior of its kind, or none.
     """
 
-    stratum_paths: Mapping[PointKey, tuple[str, ...]]
+    stratum_path_by_point: Mapping[PointKey, tuple[str, ...]]
     strata: Mapping[tuple[str, str], StratumPriors]
     """By kind of load and metric."""
     logarithms: KnownRunLogarithms
@@ -344,7 +344,7 @@ class PointPriors(Record):
 
     def prior_of_point(self, point_key: PointKey, metric: str) -> VariancePrior:
         """The prior of a point that these are the priors of."""
-        kind, *mix = self.stratum_paths[point_key]
+        kind, *mix = self.stratum_path_by_point[point_key]
         strata = self.strata.get((kind, metric))
         return NO_PRIOR if strata is None else strata.prior_of_finest_stratum(tuple(mix))
 
@@ -449,7 +449,7 @@ def _metric_over_runs(
             known_logarithms.logs,
             known_logarithms.variance,
             prior,
-            bias_allowance=_common_bias_allowance(name, runs),
+            bias_allowance=_common_log_bias_allowance(name, runs),
         )
         return Metric(whole.value, unit, whole.low, whole.high, whole.run_count)
     if len(runs) == 1 and prior is NO_PRIOR:
@@ -465,7 +465,7 @@ def _metric_over_runs(
     if not values or min(values) <= 0 or metric_spec(name).combine is CombineRule.EXTREME:
         return _mean_metric(name, unit, runs)
     published = estimate_published_value(
-        values, prior, bias_allowance=_common_bias_allowance(name, runs)
+        values, prior, bias_allowance=_common_log_bias_allowance(name, runs)
     )
     if published.low is None and (single := _metric_of_coarse_bin(name, runs)):
         return single
@@ -543,7 +543,7 @@ def _metric_values(runs: Sequence[RunResult], name: str) -> list[float]:
     return [value for run in runs if (value := finite_metric_value(run, name)) is not None]
 
 
-def _common_bias_allowance(name: str, runs: Iterable[RunResult]) -> float:
+def _common_log_bias_allowance(name: str, runs: Iterable[RunResult]) -> float:
     """What every run may be off by alike."""
     return BIAS_ALLOWANCE + pooled_log_bin_error(name, runs)
 

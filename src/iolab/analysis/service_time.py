@@ -86,13 +86,14 @@ def service_latency_metrics(
 class HostConcurrency(Record):
     """The mean I/Os in flight against those asked for.
 
-    `window_edge_tolerance` is what the window's edges may hide or add: an I/O that began before the
-    window counts whole, one that ends after it not at all, so up to mean latency / window.
+    `window_edge_tolerance_share` is what the window's edges may hide or add: an I/O that began
+    before the window counts whole, one that ends after it not at all, so up to mean latency /
+    window.
     """
 
     in_flight: float
     requested_depth: int
-    window_edge_tolerance: float
+    window_edge_tolerance_share: float
 
     @property
     def reached_depth_share(self) -> float:

@@ -54,7 +54,7 @@ def has_slow_ios(hosts: Sequence[HostRun]) -> bool:
 
 
 def slow_ios_of_run(
-    record: RunRecord, facts: Mapping[str, HostFacts], max_count: int = SLOW_IOS_MAX
+    record: RunRecord, facts_by_target: Mapping[str, HostFacts], max_count: int = SLOW_IOS_MAX
 ) -> tuple[SlowIoContext, ...]:
     """The slowest I/Os of all hosts, the slowest first; empty where none were requested."""
     hosts = [host for host in record.hosts if _engine_slow_ios(host)]
@@ -63,7 +63,7 @@ def slow_ios_of_run(
     series = derive_counter_series(record.counters, record.host_names, _WANTED)
     found: list[SlowIoContext] = []
     for host in hosts:
-        telemetry = SlowIoTelemetry(host, facts.get(host.facts_key), series, record)
+        telemetry = SlowIoTelemetry(host, facts_by_target.get(host.facts_key), series, record)
         found += (
             SlowIoContext(
                 host.host, io.at_ns / NS_PER_S, io, tuple(telemetry.unusual_event_texts_during(io))

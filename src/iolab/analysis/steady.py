@@ -136,15 +136,15 @@ def _cumulative_ios_over_time(record: RunRecord, host_index: int, rows: Ints) ->
 class SteadinessView(Record):
     """What rule D says of a run, and what a check needs beside it.
 
-    `window` is what the rule counts, on the controller's clock. `halves_difference` is the relative
-    difference of its two halves, `stall_count` how often it stalled.
-    `planned_window_mean_excess_share` is how far the mean over the time that the result is of lies from
-    the mean of the steady part, as a share of this.
+    `window` is what the rule counts, on the controller's clock. `relative_halves_difference`
+    is that of its two halves, `stall_count` how often it stalled.
+    `planned_window_mean_excess_share` is how far the mean over the time that the result
+    is of lies from the mean of the steady part, as a share of this.
     """
 
     steadiness: Steadiness
     window: Window
-    halves_difference: float
+    relative_halves_difference: float
     stall_count: int
     planned_window_mean_excess_share: float
 
@@ -174,7 +174,7 @@ def judge_steadiness(
     return SteadinessView(
         _steadiness_record(decision, settings),
         window,
-        decision.halves_difference,
+        decision.relative_halves_difference,
         decision.stall_count,
         excess,
     )
@@ -244,7 +244,7 @@ def _unsteady_reasons(decision: StoppingDecision, settings: StoppingRuleSettings
         case StoppingStatus.TRANSIENT:
             yield (
                 "The second half's rate differs by "
-                f"{percent_text(decision.halves_difference, signed=True)} from the "
+                f"{percent_text(decision.relative_halves_difference, signed=True)} from the "
                 f"first's, ±{percent_text(settings.equivalence * settings.precision)} may."
             )
         case StoppingStatus.CYCLE:

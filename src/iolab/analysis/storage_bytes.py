@@ -46,7 +46,9 @@ class ByteBalance(Record):
     node_bytes: tuple[StorageNodeBytes, ...]
 
 
-def storage_byte_balance(record: RunRecord, facts: Mapping[str, HostFacts]) -> ByteBalance | None:
+def storage_byte_balance(
+    record: RunRecord, facts_by_host: Mapping[str, HostFacts]
+) -> ByteBalance | None:
     """The balance of a run that storage nodes were watched in, else None.
 
     Nodes of one kernel (containers, network namespaces) see the same disks: each counts once.
@@ -60,11 +62,12 @@ def storage_byte_balance(record: RunRecord, facts: Mapping[str, HostFacts]) -> B
         return None
     claimed = {way: _claimed_bytes(record, way) for way in (Direction.READ, Direction.WRITE)}
     nodes = tuple(
-        _bytes_of_storage_node(record, index, node, facts.get(node.host)) for index, node in storage
+        _bytes_of_storage_node(record, index, node, facts_by_host.get(node.host))
+        for index, node in storage
     )
     factors = record.redundancy
     counted = all(node.read_bytes is not None for node in nodes)
-    once = distinct_device_deltas(((node.host, node.devices) for node in nodes), facts)
+    once = distinct_device_deltas(((node.host, node.devices) for node in nodes), facts_by_host)
     return ByteBalance(
         claimed_read=claimed[Direction.READ],
         claimed_write=claimed[Direction.WRITE],
@@ -122,16 +125,16 @@ def _port_received_and_sent_bytes(
     return moved[0], moved[1]
 
 
-def boot_ids_by_host(facts: Mapping[str, HostFacts]) -> dict[str, str]:
+def boot_ids_by_host(facts_by_host: Mapping[str, HostFacts]) -> dict[str, str]:
     """Each host's boot of its kernel; hosts of one (containers, name spaces) see the same disks."""
-    return {name: host.kernel.boot_id_or_host(name) for name, host in facts.items()}
+    return {name: host.kernel.boot_id_or_host(name) for name, host in facts_by_host.items()}
 
 
 def distinct_device_deltas(
-    hosts: Iterable[tuple[str, Iterable[DeviceDelta]]], facts: Mapping[str, HostFacts]
+    hosts: Iterable[tuple[str, Iterable[DeviceDelta]]], facts_by_host: Mapping[str, HostFacts]
 ) -> tuple[DeviceDelta, ...]:
     """The hosts' disks, each of a kernel once: as the host that counted the most of it saw it."""
-    kernels = boot_ids_by_host(facts)
+    kernels = boot_ids_by_host(facts_by_host)
     largest: dict[tuple[str, str], DeviceDelta] = {}
     for host, devices in hosts:
         kernel = kernels.get(host, host)

@@ -278,9 +278,11 @@ def write_amplification_metrics(view: RunView, drives: Sequence[DriveWear]) -> d
     return found
 
 
-def _sum_over_hosts_or_none(view: RunView, bytes_of: Callable[[int], int | None]) -> int | None:
+def _sum_over_hosts_or_none(
+    view: RunView, host_index_to_bytes: Callable[[int], int | None]
+) -> int | None:
     """Over all hosts; None where one of them does not tell."""
-    each = [bytes_of(index) for index in range(len(view.hosts))]
+    each = [host_index_to_bytes(index) for index in range(len(view.hosts))]
     return None if None in each else sum(filter(None, each))
 
 

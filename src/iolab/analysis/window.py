@@ -121,13 +121,15 @@ def _clock_offsets_ns(hosts: tuple[HostRun, ...]) -> Ints:
     return np.array([host.clock_offset_ns for host in hosts], dtype=np.int64)
 
 
-def _host_spans(record: RunRecord, starts: Ints, ends: Ints) -> tuple[Window | None, ...]:
+def _host_spans(
+    record: RunRecord, interval_starts_ns: Ints, interval_ends_ns: Ints
+) -> tuple[Window | None, ...]:
     """Each host's first start and last end."""
     count = len(record.hosts)
     first = np.full(count, np.iinfo(np.int64).max)
     last = np.full(count, np.iinfo(np.int64).min)
-    np.minimum.at(first, record.intervals.host, starts)
-    np.maximum.at(last, record.intervals.host, ends)
+    np.minimum.at(first, record.intervals.host, interval_starts_ns)
+    np.maximum.at(last, record.intervals.host, interval_ends_ns)
     return tuple(
         Window(int(start), int(end)) if start <= end else None
         for start, end in zip(first, last, strict=True)

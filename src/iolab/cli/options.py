@@ -168,7 +168,7 @@ def setting_completions(incomplete: str) -> list[str]:
     form = study_kinds().file_schema
     names = [
         f"{section}.{key}"
-        for section, table in form.single_table_types.items()
+        for section, table in form.single_table_type_by_name.items()
         for key in table.model_fields
     ]
     names += [

@@ -183,9 +183,9 @@ def preloads_in_text(text: str) -> tuple[LoadedLibrary, ...]:
         value = match[2] or match[3] or match[4]
         for name in re.split(r"[:\s]+", value):
             if name and not name.startswith("$"):
-                _add_library_by_name(named, name, LibrarySource(match[1]))
+                _add_library_to(named, name, LibrarySource(match[1]))
     for match in _WRAPPER.finditer(text):
-        _add_library_by_name(named, f"lib{match[1]}.so", LibrarySource.LD_PRELOAD)
+        _add_library_to(named, f"lib{match[1]}.so", LibrarySource.LD_PRELOAD)
     return tuple(named.values())
 
 
@@ -195,10 +195,12 @@ def preloads_in_texts(texts: Iterable[str]) -> tuple[LoadedLibrary, ...]:
     return tuple({(library.path, library.source): library for library in found}.values())
 
 
-def _add_library_by_name(
-    named: dict[tuple[str, LibrarySource], LoadedLibrary], name: str, source: LibrarySource
+def _add_library_to(
+    library_by_name_and_source: dict[tuple[str, LibrarySource], LoadedLibrary],
+    name: str,
+    source: LibrarySource,
 ) -> None:
-    if len(named) < _NAMES_MAX:
+    if len(library_by_name_and_source) < _NAMES_MAX:
         base = posixpath.basename(name).lower()
         exports = [
             function
@@ -207,4 +209,4 @@ def _add_library_by_name(
             for function in functions
         ]
         library = LoadedLibrary(name, source, exports=tuple(dict.fromkeys(exports)))
-        named[name, source] = library
+        library_by_name_and_source[name, source] = library

@@ -23,18 +23,18 @@ class SharedStorage(Record):
         return f"{list_text(self.hosts, 4)} {noun} ({self.storage})"
 
 
-def shared_pod_storage(facts: Mapping[str, HostFacts]) -> tuple[SharedStorage, ...]:
+def shared_pod_storage(facts_by_host: Mapping[str, HostFacts]) -> tuple[SharedStorage, ...]:
     """Each group of pods on one volume, or on volumes on one device of one kernel."""
-    left = {name: host for name, host in facts.items() if host.pod is not None}
+    left = {name: host for name, host in facts_by_host.items() if host.pod is not None}
     groups: list[SharedStorage] = []
     while left:
         first, host = left.popitem()
         names = [first, *(name for name, other in left.items() if _has_same_storage(host, other))]
         if len(names) > 1:
-            claims = {_claim_name(facts[name]) for name in names}
-            hosts = tuple(name for name in facts if name in names)
+            claims = {_claim_name(facts_by_host[name]) for name in names}
+            hosts = tuple(name for name in facts_by_host if name in names)
             is_one = len(claims) == 1 and claims != {""}
-            groups.append(SharedStorage(hosts, _storage_text(facts, names), is_one))
+            groups.append(SharedStorage(hosts, _storage_text(facts_by_host, names), is_one))
         for name in names[1:]:
             del left[name]
     return tuple(groups[::-1])
@@ -61,11 +61,11 @@ def _common_target_devices(first: HostFacts, other: HostFacts) -> tuple[str, ...
     return tuple(name for name in first.target.devices if name in other.target.devices)
 
 
-def _storage_text(facts: Mapping[str, HostFacts], names: list[str]) -> str:
-    first, second = facts[names[0]], facts[names[1]]
+def _storage_text(facts_by_host: Mapping[str, HostFacts], names: list[str]) -> str:
+    first, second = facts_by_host[names[0]], facts_by_host[names[1]]
     common = _common_target_devices(first, second)
     pod = first.pod
-    nodes = {host.pod.node if (host := facts[name]).pod else "" for name in names}
+    nodes = {host.pod.node if (host := facts_by_host[name]).pod else "" for name in names}
     # Nodes of one kernel are one machine, whatever each is called.
     node = f" of {pod.node}" if pod and pod.node and len(nodes) == 1 else ""
     if common:

@@ -18,7 +18,7 @@ BLOCKS_MIN: Final = 4
 """Blocks of which a series must consist: of fewer no transient could be told."""
 
 
-class LoadPattern(StrEnum):
+class StoppingPresetName(StrEnum):
     """What sort of load a run makes, which decides how long it must be watched."""
 
     RAW_BLOCK = "raw-block"
@@ -155,12 +155,12 @@ were off by more than 2 %, from 300 s on hardly any (simulated), for a tenth mor
 QUICK: Final = replace(RAW_BLOCK, shortest_s=120, retained_s=60)
 """A quick scan: half the time, 0.03 points more bias."""
 
-PRESETS: Final[Mapping[LoadPattern, StoppingRuleSettings]] = MappingProxyType(
+PRESETS: Final[Mapping[StoppingPresetName, StoppingRuleSettings]] = MappingProxyType(
     {
-        LoadPattern.RAW_BLOCK: RAW_BLOCK,
-        LoadPattern.LSM: LSM,
-        LoadPattern.CYCLIC: CYCLIC,
-        LoadPattern.QUICK: QUICK,
+        StoppingPresetName.RAW_BLOCK: RAW_BLOCK,
+        StoppingPresetName.LSM: LSM,
+        StoppingPresetName.CYCLIC: CYCLIC,
+        StoppingPresetName.QUICK: QUICK,
     }
 )
 """The settings of each kind of load."""

@@ -66,12 +66,12 @@ def type_tag_of(record: TaggedRecord | type[TaggedRecord]) -> str:
     return str(record.__struct_config__.tag)
 
 
-def declare_tagged_classes(references: Mapping[str, str]) -> None:
+def declare_tagged_classes(reference_by_tag: Mapping[str, str]) -> None:
     """Say what else is known: the names of parts, each with its "module:attribute".
 
     They are imported when a document has such a part: most sessions are of one kind of load.
     """
-    _DECLARED.update(references)
+    _DECLARED.update(reference_by_tag)
 
 
 def tagged_classes(base: type[TaggedRecord]) -> tuple[type[TaggedRecord], ...]:

@@ -276,10 +276,12 @@ class SessionGuests:
 
         return create_booted_host
 
-    def set_path_devices_from_facts(self, facts: Mapping[str, HostFacts]) -> None:
+    def set_path_devices_from_facts(self, facts_by_host: Mapping[str, HostFacts]) -> None:
         """Take what nodes told of themselves, whoever booted the guests on them."""
-        names = {spec.name for spec in hypervisors_of_study(self._session.study)} & facts.keys()
-        targets = {name: facts[name].target for name in names}
+        names = {
+            spec.name for spec in hypervisors_of_study(self._session.study)
+        } & facts_by_host.keys()
+        targets = {name: facts_by_host[name].target for name in names}
         self.path_devices_by_node = {
             name: target.devices for name, target in targets.items() if target is not None
         }
@@ -386,13 +388,13 @@ class SessionGuests:
         session.emit(Notice(f"{why} Node '{node.name}' is reached again."))
 
     def _create_hypervisors(
-        self, facts: Mapping[str, HostFacts], settings: GuestSettings
+        self, facts_by_host: Mapping[str, HostFacts], settings: GuestSettings
     ) -> dict[str, Hypervisor]:
         """The nodes; those that are one machine share its processors and its turns to boot."""
         study = self._session.study
         hypervisors: dict[str, Hypervisor] = {}
-        for nodes in nodes_grouped_by_machine(study, facts):
-            cpu = facts[nodes[0].name].cpu
+        for nodes in nodes_grouped_by_machine(study, facts_by_host):
+            cpu = facts_by_host[nodes[0].name].cpu
             guests_by_node = [
                 [guest.name for guest in booted_guest_specs(study, spec.name)] for spec in nodes
             ]
@@ -403,7 +405,7 @@ class SessionGuests:
             for spec, names in zip(nodes, guests_by_node, strict=True):
                 pins = {guest: pins_by_guest[guest] for guest in names}
                 hypervisors[spec.name] = Hypervisor(
-                    self._session, spec, facts[spec.name], pins, turns
+                    self._session, spec, facts_by_host[spec.name], pins, turns
                 )
         return {spec.name: hypervisors[spec.name] for spec in hypervisors_of_study(study)}
 

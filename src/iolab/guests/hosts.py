@@ -60,12 +60,14 @@ def image_directory(study: Study, node: HostSpec) -> str | None:
     return next(paths, None)
 
 
-def nodes_grouped_by_machine(study: Study, facts: Mapping[str, HostFacts]) -> list[list[HostSpec]]:
+def nodes_grouped_by_machine(
+    study: Study, facts_by_host: Mapping[str, HostFacts]
+) -> list[list[HostSpec]]:
     """The nodes that told of themselves, those that are one machine (one kernel) together."""
     machines: dict[str, list[HostSpec]] = {}
     for node in hypervisors_of_study(study):
-        if node.name in facts:
-            key = facts[node.name].kernel.boot_id_or_host(node.name)
+        if node.name in facts_by_host:
+            key = facts_by_host[node.name].kernel.boot_id_or_host(node.name)
             machines.setdefault(key, []).append(node)
     return list(machines.values())
 
@@ -151,7 +153,7 @@ def guest_plan_headings_and_texts(study: Study) -> Iterator[tuple[str, str]]:
 
 
 def guest_plan_notes(
-    study: Study, points: Iterable[Point], facts: Mapping[str, HostFacts] | None
+    study: Study, points: Iterable[Point], facts_by_host: Mapping[str, HostFacts] | None
 ) -> Iterator[str]:
     """What should be known before guests are booted, and is no reason against it."""
     guests = booted_guest_settings(study)
@@ -174,7 +176,7 @@ def guest_plan_notes(
     most = max_booted_guests_per_node(study)
     if any(0 < point.per_node < most for point in points):
         yield f"all {most} guests of a node stay up; those that make no load are idle"
-    yield from _shared_machine_and_cpu_notes(study, guests, most, facts or {})
+    yield from _shared_machine_and_cpu_notes(study, guests, most, facts_by_host or {})
 
 
 def _vcpu_and_memory_text(guests: GuestSettings) -> str:
@@ -196,12 +198,12 @@ def _guest_disk_text(guests: GuestSettings) -> str:
 
 
 def _shared_machine_and_cpu_notes(
-    study: Study, guests: GuestSettings, max_guests: int, facts: Mapping[str, HostFacts]
+    study: Study, guests: GuestSettings, max_guests: int, facts_by_host: Mapping[str, HostFacts]
 ) -> Iterator[str]:
     """What is known of the nodes: that several are one machine, or have too few processors."""
-    for nodes in nodes_grouped_by_machine(study, facts):
+    for nodes in nodes_grouped_by_machine(study, facts_by_host):
         names = [node.name for node in nodes]
-        cpu, count = facts[names[0]].cpu, max_guests * len(names)
+        cpu, count = facts_by_host[names[0]].cpu, max_guests * len(names)
         together = list_text(names)
         if len(names) > 1:
             yield f"{together} are one machine: their guests share its processors and its disks"

@@ -250,9 +250,9 @@ def _kernel_command_line(machine: QemuMachine) -> tuple[str, ...]:
     return (*words, f"tsc_early_khz={khz}", "tsc=reliable", f"lpj={jiffy}")
 
 
-def _json_option(value: Mapping[str, object]) -> str:
+def _json_option(option: Mapping[str, object]) -> str:
     """JSON, which QEMU reads where a comma in a path would end an option's value."""
-    return json.dumps(value, separators=(",", ":"))
+    return json.dumps(option, separators=(",", ":"))
 
 
 async def measure_tsc_khz_of_node(node: Host) -> int:

@@ -128,16 +128,16 @@ def outlying_devices_of_node(view: RunView, node: HypervisorRun) -> tuple[Outlie
 
 
 def find_device_outliers(
-    outlier_metric: OutlierMetric, values: dict[str, float]
+    outlier_metric: OutlierMetric, value_by_device: dict[str, float]
 ) -> tuple[Outlier, ...]:
     """Those of the values, by name, that stand out; the furthest first."""
-    if len(values) < LIKES_MIN:
+    if len(value_by_device) < LIKES_MIN:
         return ()
-    rows = np.array(list(values.values()))
+    rows = np.array(list(value_by_device.values()))
     usual = float(np.median(rows))
     spread = float(np.median(np.abs(rows - usual)))
     outliers = []
-    for name, value in values.items():
+    for name, value in value_by_device.items():
         gap = abs(value - usual)
         above = value > OUTLIER_RATIO * usual
         below = outlier_metric.has_low_outliers and value * OUTLIER_RATIO < usual
@@ -295,7 +295,7 @@ def guest_self_limit(view: RunView, guest: Guest) -> GuestSelfLimit:
     limit = GuestSelfLimit(
         level=VerdictLevel.VALID,
         reached_share=flight.reached_depth_share if flight else None,
-        tolerance=flight.window_edge_tolerance if flight else 0.0,
+        tolerance=flight.window_edge_tolerance_share if flight else 0.0,
         engine_latency_ns=guest_mean_latency_ns(view, guest, LatencyLayer.ENGINE)
         if enough
         else None,

@@ -285,7 +285,7 @@ def build_node_timeline(
     record: RunRecord,
     result: RunResult,
     telemetry: Sequence[CounterSeries],
-    facts: Mapping[str, HostFacts],
+    facts_by_host: Mapping[str, HostFacts],
     window: Window | None,
 ) -> NodeTimeline | None:
     """The node with the most outliers, else the first that was watched; None where none was."""
@@ -294,7 +294,7 @@ def build_node_timeline(
     if not watched:
         return None
     name = max((host.host for host in watched), key=lambda host: len(nodes[host].outliers))
-    counters = hypervisor_counters(record, telemetry, facts.get(name), name)
+    counters = hypervisor_counters(record, telemetry, facts_by_host.get(name), name)
     if counters is None:
         return None
     grid = TimeGrid.for_run(record)
@@ -309,11 +309,11 @@ def build_node_timeline(
     if not panels:
         return None
     (node,) = (host for host in watched if host.host == name)
-    kernel = kernel_key_of_host(name, facts)
+    kernel = kernel_key_of_host(name, facts_by_host)
     beside = [
         host
         for host in watched
-        if host is not node and kernel_key_of_host(host.host, facts) == kernel
+        if host is not node and kernel_key_of_host(host.host, facts_by_host) == kernel
     ]
     return NodeTimeline(
         result=result,
@@ -327,13 +327,14 @@ def build_node_timeline(
         outliers=nodes[name].outliers,
         nodes_sharing_disks=tuple(host.host for host in beside),
         shares_disks=any(
-            _leaf_device_names(host, facts) & _leaf_device_names(node, facts) for host in beside
+            _leaf_device_names(host, facts_by_host) & _leaf_device_names(node, facts_by_host)
+            for host in beside
         ),
     )
 
 
-def _leaf_device_names(node: MonitoredHost, facts: Mapping[str, HostFacts]) -> set[str]:
-    return {delta.device for delta in leaf_device_deltas(node, facts.get(node.host))}
+def _leaf_device_names(node: MonitoredHost, facts_by_host: Mapping[str, HostFacts]) -> set[str]:
+    return {delta.device for delta in leaf_device_deltas(node, facts_by_host.get(node.host))}
 
 
 def _node_panels(

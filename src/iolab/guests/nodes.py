@@ -114,18 +114,18 @@ def vcpu_count(view: RunView, guest: Guest) -> int | None:
     return facts.cpu.threads if facts is not None else None
 
 
-def kernel_key_of_host(host_name: str, facts: Mapping[str, HostFacts]) -> str:
+def kernel_key_of_host(host_name: str, facts_by_host: Mapping[str, HostFacts]) -> str:
     """What tells kernels apart: nodes of one (containers, network namespaces) share its devices."""
-    host_facts = facts.get(host_name)
+    host_facts = facts_by_host.get(host_name)
     return host_facts.kernel.boot_id_or_host(host_name) if host_facts else host_name
 
 
 def distinct_node_device_deltas(
-    nodes: Iterable[MonitoredHost], facts: Mapping[str, HostFacts]
+    nodes: Iterable[MonitoredHost], facts_by_host: Mapping[str, HostFacts]
 ) -> tuple[DeviceDelta, ...]:
     """The leaves of all those nodes, each of a kernel once: as the node that saw the most of it."""
-    leaves = ((node.host, leaf_device_deltas(node, facts.get(node.host))) for node in nodes)
-    return distinct_device_deltas(leaves, facts)
+    leaves = ((node.host, leaf_device_deltas(node, facts_by_host.get(node.host))) for node in nodes)
+    return distinct_device_deltas(leaves, facts_by_host)
 
 
 def declared_read_and_write_amplification(record: RunRecord) -> tuple[float, float] | None:

@@ -338,14 +338,14 @@ def node_targets(study: Study) -> tuple[Target, ...]:
 def hypervisor_readiness_faults(
     study: Study,
     plan: Plan,
-    node_facts: Mapping[str, HostFacts],
+    facts_by_hypervisor: Mapping[str, HostFacts],
     probes: Mapping[str, TargetProbe] | None = None,
     *,
     owner: str | None = None,
 ) -> list[Fault]:
     """Why the nodes cannot carry the study's guests; nothing when they can, or none are booted.
 
-    `node_facts` and `probes` are by the node's name, the facts with the target at its
+    `facts_by_hypervisor` and `probes` are by the node's name, the facts with the target at its
     `image_directory`. A path held under the name of `owner` is the session's own. Without `probes`
     nothing is said of what only trying tells.
     """
@@ -354,7 +354,7 @@ def hypervisor_readiness_faults(
         return []
     faults: list[Fault] = []
     for node in hypervisors_of_study(study):
-        facts = node_facts.get(node.name)
+        facts = facts_by_hypervisor.get(node.name)
         if facts is None:
             hint = "See that it can be reached, or leave it out of the configuration."
             faults.append(Fault(f"Node {quote_value(node.name)} told nothing of itself.", hint))
@@ -363,15 +363,15 @@ def hypervisor_readiness_faults(
         faults += _image_directory_faults(study, node, facts)
         if probes is not None:
             faults += _node_probe_faults(study, node, probes.get(node.name), owner)
-    faults += _guest_memory_faults(study, guests, node_facts)
-    faults += _image_space_faults(study, node_facts)
+    faults += _guest_memory_faults(study, guests, facts_by_hypervisor)
+    faults += _image_space_faults(study, facts_by_hypervisor)
     return faults + list(_guest_disk_size_faults(study, guests, plan))
 
 
 def require_capable_nodes(
     study: Study,
     plan: Plan,
-    facts: Mapping[str, HostFacts],
+    facts_by_host: Mapping[str, HostFacts],
     probes: Mapping[str, TargetProbe] | None = None,
     *,
     owner: str | None = None,
@@ -381,7 +381,7 @@ def require_capable_nodes(
     Mappings are by the node's name; else as `hypervisor_readiness_faults`. HostError with every
     reason why not.
     """
-    faults = tuple(hypervisor_readiness_faults(study, plan, facts, probes, owner=owner))
+    faults = tuple(hypervisor_readiness_faults(study, plan, facts_by_host, probes, owner=owner))
     if faults:
         raise HostError(refusal_text(faults), NOTHING_WRITTEN, faults)
 
@@ -434,10 +434,10 @@ def _node_probe_faults(
 
 
 def _node_names_and_text_by_machine(
-    study: Study, facts: Mapping[str, HostFacts]
+    study: Study, facts_by_host: Mapping[str, HostFacts]
 ) -> Iterator[tuple[list[str], str]]:
     """Nodes that are one machine, together, and half a sentence that names them."""
-    for nodes in nodes_grouped_by_machine(study, facts):
+    for nodes in nodes_grouped_by_machine(study, facts_by_host):
         names = [node.name for node in nodes]
         alone = len(names) == 1
         listed = ", ".join(quote_value(name) for name in names)
@@ -445,13 +445,13 @@ def _node_names_and_text_by_machine(
 
 
 def _guest_memory_faults(
-    study: Study, guests: GuestSettings, facts: Mapping[str, HostFacts]
+    study: Study, guests: GuestSettings, facts_by_host: Mapping[str, HostFacts]
 ) -> Iterator[Fault]:
     """The memory of all guests of a machine, those that are idle too: all are up at once."""
     each = guests.memory_bytes + QEMU_BYTES
     wanted = max_booted_guests_per_node(study)
-    for names, machine in _node_names_and_text_by_machine(study, facts):
-        total = facts[names[0]].memory.total_bytes
+    for names, machine in _node_names_and_text_by_machine(study, facts_by_host):
+        total = facts_by_host[names[0]].memory.total_bytes
         fit = int(total * MEMORY_SHARE / each / len(names))
         if wanted <= fit:
             continue
@@ -464,18 +464,18 @@ def _guest_memory_faults(
         yield Fault(message, hint if fit else "Set a smaller vm.memory.")
 
 
-def _image_space_faults(study: Study, facts: Mapping[str, HostFacts]) -> Iterator[Fault]:
+def _image_space_faults(study: Study, facts_by_host: Mapping[str, HostFacts]) -> Iterator[Fault]:
     """Room for images, on file systems that several nodes of one machine may share."""
     by_file_system: dict[tuple[str, str], list[str]] = {}
-    for names, _ in _node_names_and_text_by_machine(study, facts):
+    for names, _ in _node_names_and_text_by_machine(study, facts_by_host):
         for name in names:
-            target = facts[name].target
+            target = facts_by_host[name].target
             if target is not None:
                 by_file_system.setdefault((names[0], target.mount_point), []).append(name)
     each = guest_space_bytes_per_node(study)
     for names in by_file_system.values():
         need = with_free_space_margin(each * len(names))
-        free = _free_bytes_or_zero(facts[names[0]].target)
+        free = _free_bytes_or_zero(facts_by_host[names[0]].target)
         if free >= need:
             continue
         (node,) = (spec for spec in hypervisors_of_study(study) if spec.name == names[0])

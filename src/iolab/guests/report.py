@@ -197,13 +197,13 @@ class GuestsReport:
         record: RunRecord,
         result: RunResult,
         telemetry: Sequence[CounterSeries],
-        facts: Mapping[str, HostFacts],
+        facts_by_host: Mapping[str, HostFacts],
         window: Window | None,
     ) -> NodeTimeline | None:
         """See `build_node_timeline`."""
         from iolab.guests.node_chart import build_node_timeline
 
-        return build_node_timeline(record, result, telemetry, facts, window)
+        return build_node_timeline(record, result, telemetry, facts_by_host, window)
 
     def node_timeline_charts(self, brief: Brief) -> tuple[ChartGroup, ...]:
         """A panel for each quantity."""

@@ -281,9 +281,9 @@ def outlier_texts(metric: str, value: float, median_value: float) -> OutlierText
     return OutlierTexts(words, value_text(value, unit), value_text(median_value, unit), times)
 
 
-def _metric_title_and_unit(metric: str) -> tuple[str, str]:
-    ending, unit, words = next(row for row in _ENDINGS if metric.endswith(row[0]))
-    name = metric.removesuffix(ending).replace("tx", "sent").replace("rx", "received")
+def _metric_title_and_unit(metric_name: str) -> tuple[str, str]:
+    ending, unit, words = next(row for row in _ENDINGS if metric_name.endswith(row[0]))
+    name = metric_name.removesuffix(ending).replace("tx", "sent").replace("rx", "received")
     return name.replace("_", " ") + words, unit
 
 

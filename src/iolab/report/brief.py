@@ -470,7 +470,7 @@ class BootedHostsReport(Protocol):
         record: RunRecord,
         result: RunResult,
         telemetry: Sequence[CounterSeries],
-        facts: Mapping[str, HostFacts],
+        facts_by_host: Mapping[str, HostFacts],
         window: Window | None,
     ) -> NodeTimeline | None:
         """A node from inside over that run; None where none was watched."""

@@ -23,7 +23,7 @@ from iolab.core.host import (
 from iolab.core.study import Study
 from iolab.report.numbers import DASH, money_text
 from iolab.report.table import Cell, Table, row_of_cells, select_columns, text_and_number_columns
-from iolab.study.targets import facts_by_host
+from iolab.study.targets import configuration_facts_by_host
 from iolab.text import counted_noun, list_text
 from iolab.units import format_bytes
 
@@ -266,7 +266,9 @@ def hardware_tables(study: Study, facts: Mapping[str, HostFacts]) -> tuple[Table
             (
                 list_text(owner.hosts, CLIENTS_MAX),
                 *_configuration_fact_texts(owner, extra),
-                *_configuration_host_texts(owner, facts_by_host(study, facts, owner.id)),
+                *_configuration_host_texts(
+                    owner, configuration_facts_by_host(study, facts, owner.id)
+                ),
                 node,
             )
             for owner in owners
@@ -309,7 +311,7 @@ def hardware_fact_rows(
     owners = study.configurations
     if len(owners) > COLUMNS_MAX:
         return ()
-    own = [(owner, facts_by_host(study, facts, owner.id)) for owner in owners]
+    own = [(owner, configuration_facts_by_host(study, facts, owner.id)) for owner in owners]
     stated = [_stated_drive_text(owner) for owner in owners]
     storage = (
         ("Storage, as stated", stated)
@@ -392,7 +394,7 @@ def _stand_in_disks(
     study: Study, facts: Mapping[str, HostFacts], configuration: Configuration
 ) -> list[DiskFacts]:
     """The disks that a configuration was measured on in place of drives."""
-    disks = _target_disks(facts_by_host(study, facts, configuration.id).values())
+    disks = _target_disks(configuration_facts_by_host(study, facts, configuration.id).values())
     if not _are_all_disks_virtual(disks):
         return []
     has_stated = bool(_stated_drive_text(configuration))
@@ -408,7 +410,7 @@ def measured_storage_caveat(study: Study, facts: Mapping[str, HostFacts]) -> str
     reported: list[str] = []
     virtual: list[DiskFacts] = []
     for owner in study.configurations:
-        disks = _target_disks(facts_by_host(study, facts, owner.id).values())
+        disks = _target_disks(configuration_facts_by_host(study, facts, owner.id).values())
         drive = _stated_drive_text(owner)
         models = [disk.model for disk in disks if disk.model]
         if _are_all_disks_virtual(disks):

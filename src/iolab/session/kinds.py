@@ -85,7 +85,7 @@ class BootedHosts(Protocol):
     def set_recovery_host_factory(self, host_factory: HostFactory | None) -> HostFactory | None:
         """The same way to reach hosts anew, after which they are booted anew."""
 
-    def set_path_devices_from_facts(self, facts: Mapping[str, HostFacts]) -> None:
+    def set_path_devices_from_facts(self, facts_by_host: Mapping[str, HostFacts]) -> None:
         """Take what nodes told of themselves."""
 
     def sample_counters(

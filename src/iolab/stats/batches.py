@@ -160,15 +160,17 @@ def _statistics_of_enough_batches(
     return tuple(octave for octave in batch_statistics if octave.batch_count >= _JUDGED_MIN)
 
 
-def variance_of_mean_and_whole_cycles(x: Floats, period_s: int) -> tuple[VarianceOfMean, Floats]:
+def variance_of_mean_and_whole_cycles(
+    samples_of_seconds: Floats, period_s: int
+) -> tuple[VarianceOfMean, Floats]:
     """The variance of the mean over the last whole cycles of x, and those cycles' samples.
 
     The means of whole cycles hold no swing of the cycle itself. Their spread cannot be less than
     what the noise from second to second alone makes (von Neumann's difference estimator), which
     guards the few cycles' estimate. x must hold at least two cycles.
     """
-    count = len(x) // period_s
-    cycles = x[len(x) - count * period_s :]
+    count = len(samples_of_seconds) // period_s
+    cycles = samples_of_seconds[len(samples_of_seconds) - count * period_s :]
     means = cycles.reshape(count, period_s).mean(axis=1)
     spread = float(means.var(ddof=1)) / count
     steps = np.diff(cycles)

@@ -184,9 +184,11 @@ def _segment_scores(x: Floats) -> Iterator[Floats]:
         yield inside**2 * count / (length * (count - length)) / total
 
 
-def _changes_above_magnitude(logs: Floats, splits: dict[int, float]) -> list[LevelChange]:
+def _changes_above_magnitude(
+    logs: Floats, p_value_by_split_index: dict[int, float]
+) -> list[LevelChange]:
     """Those splits between whose neighbouring levels there is a change worth the name."""
-    kept = dict(splits)
+    kept = dict(p_value_by_split_index)
     while True:
         edges = [0, *sorted(kept), len(logs)]
         levels = [float(logs[start:end].mean()) for start, end in itertools.pairwise(edges)]

@@ -45,14 +45,14 @@ class StallEpisodes(Record):
     """
 
     count: int
-    lost_mean: float
+    mean_loss: float
 
     @property
     def variance_of_mean_by_stalls(self) -> VarianceOfMean | None:
         """The variance of the mean by them alone, None without any."""
         if self.count == 0:
             return None
-        return VarianceOfMean(2 * self.lost_mean**2 / self.count, self.count)
+        return VarianceOfMean(2 * self.mean_loss**2 / self.count, self.count)
 
 
 def find_stall_episodes(x: Floats) -> StallEpisodes:
@@ -81,7 +81,7 @@ class StoppingDecision(Record):
     `mean` and `half_width` (95 %) are per second, of the seconds after `cut_s`; `df` and `variance`
     are those of the mean. `effective_sample_count` is how many independent seconds, batches or
     cycles those are worth; with too few there is no interval, and the half-width is infinite.
-    `halves_difference` is the relative difference of the two halves. `period_s` is the cycle,
+    `relative_halves_difference` is that of the two halves. `period_s` is the cycle,
     `cycles` how many whole ones were used; `tau_s` the time constant of a clear transient.
     `is_steady` tells whether the cut was found, `do_halves_agree` whether the halves agree.
     """
@@ -93,12 +93,12 @@ class StoppingDecision(Record):
     half_width: float
     df: int
     variance: float
-    halves_difference: float
+    relative_halves_difference: float
     period_s: int | None
     cycles: int
     tau_s: float | None
     stall_count: int
-    lost_mean: float
+    mean_loss: float
     effective_count: float
     is_steady: bool
     do_halves_agree: bool
@@ -224,7 +224,7 @@ def judge_series(series: Floats, settings: StoppingRuleSettings = RAW_BLOCK) -> 
         count,
         tau_s,
         lost.count,
-        lost.lost_mean,
+        lost.mean_loss,
         basis.effective_count,
         steady,
         abs(halves) <= settings.equivalence * settings.precision,
@@ -320,7 +320,7 @@ def _stopping_status(
     if math.isinf(decision.half_width) and decision.mean > 0:
         return StoppingStatus.TRANSIENT if trend else StoppingStatus.CORRELATED
     if not decision.do_halves_agree and (
-        precise or abs(decision.halves_difference) > 2 * decision.relative_half_width
+        precise or abs(decision.relative_halves_difference) > 2 * decision.relative_half_width
     ):
         return StoppingStatus.TRANSIENT
     return StoppingStatus.OK if precise and decision.do_halves_agree else StoppingStatus.IMPRECISE

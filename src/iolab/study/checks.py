@@ -225,20 +225,20 @@ def _add_storage_role_faults(
     document: StudyDocument,
     table_item: TableItem,
     configuration: ConfigurationTable,
-    roles: dict[str, HostRole],
+    role_by_host: dict[str, HostRole],
 ) -> None:
     """Only hosts of role storage serve a target; hypervisors are watched in every run anyway."""
-    nodes = [name for name, role in roles.items() if role is HostRole.STORAGE]
+    nodes = [name for name, role in role_by_host.items() if role is HostRole.STORAGE]
     for index, name in enumerate(configuration.storage or ()):
         path = (*table_item.key_path, "storage", index)
         around = table_name(document, table_item.key_path)
-        if name not in roles:
+        if name not in role_by_host:
             message = f"storage of {around} names {quote_value(name)}, which is no host."
             document.add_fault(path, message, suggestion(name, nodes, "storage nodes"))
-        elif roles[name] is not HostRole.STORAGE:
+        elif role_by_host[name] is not HostRole.STORAGE:
             message = (
                 f"storage of {around} names {quote_value(name)}, which has the role "
-                f"{quote_value(roles[name].value)}."
+                f"{quote_value(role_by_host[name].value)}."
             )
             hint = "Leave it out, or write role = 'storage' for that host."
             document.add_fault(path, message, hint)
@@ -379,9 +379,11 @@ def _meter_element_faults(host: HostTable) -> Iterator[ElementFault]:
             yield ElementFault(("meters",), has, "Give its URL, as in 'https://bmc1.example'.")
 
 
-def _add_guest_and_hypervisor_faults_to(document: StudyDocument, items: tuple[TableItem, ...]) -> None:
+def _add_guest_and_hypervisor_faults_to(
+    document: StudyDocument, host_items: tuple[TableItem, ...]
+) -> None:
     """Add the faults of hosts among themselves: guests of no node, keys for nodes elsewhere."""
-    hosts = [(item, item.table) for item in items if isinstance(item.table, HostTable)]
+    hosts = [(item, item.table) for item in host_items if isinstance(item.table, HostTable)]
     roles = {host.name: host.role for _, host in hosts}
     nodes = [name for name, role in roles.items() if role is HostRole.HYPERVISOR]
     for item, host in hosts:
@@ -389,7 +391,7 @@ def _add_guest_and_hypervisor_faults_to(document: StudyDocument, items: tuple[Ta
 
 
 def _node_element_faults(
-    host: HostTable, roles: dict[str, HostRole], nodes: list[str]
+    host: HostTable, role_by_host: dict[str, HostRole], nodes: list[str]
 ) -> Iterator[ElementFault]:
     role = quote_value(host.role.value)
     if host.role is HostRole.HYPERVISOR:
@@ -408,12 +410,12 @@ def _node_element_faults(
         yield ElementFault(
             ("node",), has, "Leave node out: it says where a guest that makes load lives."
         )
-    elif host.node not in roles:
+    elif host.node not in role_by_host:
         hint = suggestion(host.node, nodes, "hypervisors") if nodes else NODE_HINT
         yield ElementFault(("node",), f"node = {quote_value(host.node)}, which is no host", hint)
-    elif roles[host.node] is not HostRole.HYPERVISOR:
+    elif role_by_host[host.node] is not HostRole.HYPERVISOR:
         has = f"node = {quote_value(host.node)}, which has the role "
-        has += quote_value(roles[host.node].value)
+        has += quote_value(role_by_host[host.node].value)
         yield ElementFault(
             ("node",), has, "Name a hypervisor, or write role = 'hypervisor' for that host."
         )

@@ -145,7 +145,9 @@ def steady_series_count(study: Study, runs: Iterable[PlannedRun]) -> int:
     return sum(1 for _ in _runs_preceded_by_steady_series(study, runs))
 
 
-def _runs_preceded_by_steady_series(study: Study, runs: Iterable[PlannedRun]) -> Iterator[PlannedRun]:
+def _runs_preceded_by_steady_series(
+    study: Study, runs: Iterable[PlannedRun]
+) -> Iterator[PlannedRun]:
     """The runs before which that is done."""
     if not study.precondition.steady:
         return

@@ -40,7 +40,7 @@ _GIVEN_TWICE: Final = ("Cannot overwrite", "Cannot declare", "Duplicate inline t
 """How the reader of TOML begins to tell of a key or table that was there before."""
 
 
-def line_numbers(text: str) -> dict[KeyPath, int]:
+def line_number_by_key_path(text: str) -> dict[KeyPath, int]:
     """The line (from 1) of every table, key and array element of valid TOML `text`.
 
     A table's line is its header's, or that of its first key when it has no header; an element of an
@@ -265,7 +265,7 @@ def read_document(text: str, file_name: str, faults: FaultCollector) -> StudyDoc
         return None
     try:
         tree = parse_toml(text)
-        lines = line_numbers(text)
+        lines = line_number_by_key_path(text)
     except tomllib.TOMLDecodeError as error:
         faults.add(*_syntax_fault(str(error), text, file_name))
         return None

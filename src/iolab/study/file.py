@@ -17,7 +17,7 @@ from iolab.core.host import HostRole, HostTransport
 from iolab.core.limits import ENDPOINTS_MAX, SLOW_IOS_MAX
 from iolab.core.object_store import DEFAULT_REGION, Addressing, EndpointChoice, PayloadSigning
 from iolab.core.power import MeterKind, PowerBoundary
-from iolab.core.stopping import PRESETS, LoadPattern, StoppingRuleSettings
+from iolab.core.stopping import PRESETS, StoppingPresetName, StoppingRuleSettings
 from iolab.core.study import AnswerKind, FailurePolicy, MethodKind, RunOrder
 from iolab.core.target_state import NO_PRECONDITION, PurgeMethod, RestorePolicy
 from iolab.core.volume import VOLUME_TYPES
@@ -250,9 +250,9 @@ class MethodTable(StudyTable):
         FailurePolicy.SKIP_POINT
     )
     retries: Annotated[int, values.integer_value(1, RETRIES_MAX)] | None = None
-    load_kind: Annotated[LoadPattern, values.choice_value(LoadPattern, "kinds of load")] = (
-        LoadPattern.RAW_BLOCK
-    )
+    load_kind: Annotated[
+        StoppingPresetName, values.choice_value(StoppingPresetName, "kinds of load")
+    ] = StoppingPresetName.RAW_BLOCK
     precision: Share | None = None
     shortest: Seconds | None = None
     longest: Seconds | None = None
@@ -512,7 +512,7 @@ class StudyFileSchema(Record):
         return frozenset(name for table in self.workloads for name in table.axes)
 
     @property
-    def single_table_types(self) -> Mapping[str, type[StudyTable]]:
+    def single_table_type_by_name(self) -> Mapping[str, type[StudyTable]]:
         """Tables that stand once."""
         own = {section.name: section.table for section in self.sections}
         return {**_FIRST_SECTIONS, **own, **_OPTIONAL_SECTIONS, **_LAST_SECTIONS}

@@ -124,12 +124,12 @@ def forecast_verdicts(
     study: Study,
     plan: Plan,
     kinds: VerdictLimiter,
-    facts: Mapping[str, HostFacts] | None = None,
+    facts_by_target: Mapping[str, HostFacts] | None = None,
 ) -> VerdictForecast:
-    """The best verdict that each run of the plan can get; `facts` by `Target.key` where known."""
+    """The best verdict that each run of the plan can get; facts are by `Target.key` where known."""
     limits = list(kinds.verdict_limits(study, plan.runs))
     limits += phase_length_limits(study, plan.runs)
-    limits += hidden_storage_limits(study, plan.runs, facts or {})
+    limits += hidden_storage_limits(study, plan.runs, facts_by_target or {})
     counts = dict.fromkeys(VerdictLevel, 0)
     for run in plan.runs:
         levels = [limit.level for limit in limits if run.point.digest in limit.points]
@@ -193,7 +193,7 @@ def phase_length_limits(study: Study, runs: Iterable[PlannedRun]) -> Iterator[Ve
 
 
 def hidden_storage_limits(
-    study: Study, runs: Sequence[PlannedRun], facts: Mapping[str, HostFacts]
+    study: Study, runs: Sequence[PlannedRun], facts_by_target: Mapping[str, HostFacts]
 ) -> Iterator[VerdictLimit]:
     """Targets of which hosts do not see what they are on: it may be memory, and is not counted.
 
@@ -204,7 +204,7 @@ def hidden_storage_limits(
     hosts_by_layers: dict[str, list[str]] = {}
     points: dict[str, frozenset[str]] = {}
     for target in targets_of_study(study):
-        host = facts.get(target.key)
+        host = facts_by_target.get(target.key)
         folder = None if host is None or target.serial is not None else host.target
         if folder is not None and folder.hidden:
             layers = folder.layers_text

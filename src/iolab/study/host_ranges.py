@@ -124,7 +124,7 @@ def expand_host_ranges(document: StudyDocument) -> None:
     for index, element in enumerate(configurations if isinstance(configurations, list) else ()):
         for key in LISTS:
             if isinstance(element, dict) and isinstance(element.get(key), list):
-                _expand_list(document, ("configuration", index, key), key, element)
+                _expand_list_in_element(document, ("configuration", index, key), key, element)
 
 
 def _expand_host_tables(document: StudyDocument) -> None:
@@ -205,7 +205,7 @@ def _add_count_mismatch_fault(
     document.add_fault(key_path, message, hint)
 
 
-def _expand_list(
+def _expand_list_in_element(
     document: StudyDocument, key_path: KeyPath, key: str, element: dict[str, Any]
 ) -> None:
     """A configuration's list of hosts with the ranges in it expanded."""

@@ -22,12 +22,15 @@ class HostTarget(Record):
     target_facts: TargetFacts
 
 
-def host_targets_with_facts(study: Study, facts: Mapping[str, HostFacts]) -> list[HostTarget]:
+def host_targets_with_facts(
+    study: Study, facts_by_target: Mapping[str, HostFacts]
+) -> list[HostTarget]:
     """The targets of all hosts that told of theirs."""
     return [
-        HostTarget(target, facts[target.key], target_facts)
+        HostTarget(target, facts_by_target[target.key], target_facts)
         for target in targets_of_study(study)
-        if target.key in facts and (target_facts := facts[target.key].target) is not None
+        if target.key in facts_by_target
+        and (target_facts := facts_by_target[target.key].target) is not None
     ]
 
 

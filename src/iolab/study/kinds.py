@@ -261,7 +261,7 @@ class HostStudyKind(Protocol):
         self,
         study: Study,
         plan: Plan,
-        facts: Mapping[str, HostFacts],
+        facts_by_host: Mapping[str, HostFacts],
         probes: Mapping[str, TargetProbe],
     ) -> None:
         """Nothing when the nodes can carry them, before any is made; else HostError with why not.

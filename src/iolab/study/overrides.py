@@ -80,7 +80,7 @@ class _Assignment(Record):
 
     def assign(self, name: str, value: object, *, typed: bool) -> None:
         section, _, rest = name.partition(".")
-        single = self.file_schema.single_table_types
+        single = self.file_schema.single_table_type_by_name
         if section in single and rest:
             self._assign_key(single[section], (section,), rest, value, typed=typed)
         elif section in ITEMS and rest:
@@ -206,7 +206,7 @@ class _Assignment(Record):
         )
 
     def _add_unknown_section_fault(self, name: str, section: str) -> None:
-        sections = [*self.file_schema.single_table_types, *ITEMS]
+        sections = [*self.file_schema.single_table_type_by_name, *ITEMS]
         if section in sections:
             form = f"{section}.ID.KEY" if section in ITEMS else f"{section}.KEY"
             hint = f"Write {form}=VALUE."

@@ -239,7 +239,7 @@ def require_plan_ready(
     study: Study,
     plan: Plan,
     kinds: StudyKinds,
-    facts: Mapping[str, HostFacts],
+    facts_by_target: Mapping[str, HostFacts],
     probes: Mapping[str, TargetProbe],
     present_bytes: Mapping[str, int] | None = None,
     *,
@@ -259,7 +259,7 @@ def require_plan_ready(
     host_faults: list[Fault] = []
     engine_faults: list[Fault] = []
     for target in targets_of_study(study):
-        host = facts.get(target.key)
+        host = facts_by_target.get(target.key)
         if host is None:
             hint = "See that it can be reached, or leave it out of the configuration."
             host_faults.append(
@@ -283,9 +283,9 @@ def require_plan_ready(
         if probe is not None and probe.held_by == owner:
             probe = replace(probe, held_by=None)
         host_faults += _target_faults(study, plan, target, host, probe, there)
-    host_faults += _shared_space_faults(study, plan, facts, present_bytes or {})
-    host_faults += _io_limit_faults(study, facts)
-    own = (kind.host_faults(study, plan, facts, devices or {}) for kind in kinds.loads)
+    host_faults += _shared_space_faults(study, plan, facts_by_target, present_bytes or {})
+    host_faults += _io_limit_faults(study, facts_by_target)
+    own = (kind.host_faults(study, plan, facts_by_target, devices or {}) for kind in kinds.loads)
     host_faults += (*itertools.chain.from_iterable(own), *more_faults)
     faults = (*host_faults, *engine_faults)
     if host_faults:
@@ -304,7 +304,7 @@ def _missing_mkfs_faults(study: Study, target: Target, facts: HostFacts) -> Iter
         )
 
 
-def _io_limit_faults(study: Study, facts: Mapping[str, HostFacts]) -> Iterator[Fault]:
+def _io_limit_faults(study: Study, facts_by_target: Mapping[str, HostFacts]) -> Iterator[Fault]:
     """Limits of neighbours on targets below which the host has no block device to limit."""
     scenario = study.scenario
     loads = {} if scenario is None else {event.id: event for event in scenario.events}
@@ -313,7 +313,7 @@ def _io_limit_faults(study: Study, facts: Mapping[str, HostFacts]) -> Iterator[F
         if event.io_limit is None:
             continue
         for target in targets_of_study(study):
-            host = facts.get(target.key)
+            host = facts_by_target.get(target.key)
             folder = None if host is None or target.serial is not None else host.target
             is_limited = target.host in load.hosts if load.hosts else True
             if is_limited and folder is not None and not folder.devices:
@@ -424,15 +424,19 @@ def _target_in_memory_faults(
 
 
 def _shared_space_faults(
-    study: Study, plan: Plan, facts: Mapping[str, HostFacts], present_bytes: Mapping[str, int]
+    study: Study,
+    plan: Plan,
+    facts_by_target: Mapping[str, HostFacts],
+    present_bytes_by_target: Mapping[str, int],
 ) -> Iterator[Fault]:
     """File systems with room for the files of each of their hosts, and not for those of all."""
     if study.target.make_xfs:
         return
-    for group in group_by_file_system(host_targets_with_facts(study, facts)):
+    for group in group_by_file_system(host_targets_with_facts(study, facts_by_target)):
         needs = [
             max(
-                _planned_layout_bytes(plan, place.target) - present_bytes.get(place.target.key, 0),
+                _planned_layout_bytes(plan, place.target)
+                - present_bytes_by_target.get(place.target.key, 0),
                 0,
             )
             for place in group
@@ -518,7 +522,7 @@ def _target_probe_faults(
 
 
 def host_change_faults(
-    before: Mapping[str, HostFacts], now: Mapping[str, HostFacts]
+    facts_before_by_target: Mapping[str, HostFacts], facts_now_by_target: Mapping[str, HostFacts]
 ) -> tuple[Fault, ...]:
     """What differs on the hosts in ways that change results; empty when nothing does."""
     return tuple(
@@ -527,9 +531,9 @@ def host_change_faults(
             f"is {quote_value(fact.now)}.",
             NOT_COMPARABLE,
         )
-        for name, facts in before.items()
-        if name in now
-        for fact in _compared_host_facts(facts, now[name])
+        for name, facts in facts_before_by_target.items()
+        if name in facts_now_by_target
+        for fact in _compared_host_facts(facts, facts_now_by_target[name])
         if fact.before != fact.now
     )
 

@@ -262,15 +262,15 @@ def _phase_element_faults(phase: PhaseTable) -> Iterator[ElementFault]:
 
 
 def _event_time_element_faults(
-    event: EventTable, phase_lengths_s: Mapping[str, float]
+    event: EventTable, length_s_by_phase: Mapping[str, float]
 ) -> Iterator[ElementFault]:
-    if event.phase not in phase_lengths_s:
+    if event.phase not in length_s_by_phase:
         has = f"phase = {quote_value(event.phase)}, which is none"
-        yield ElementFault(("phase",), has, suggestion(event.phase, phase_lengths_s, "phases"))
-    elif event.after >= phase_lengths_s[event.phase] > 0:
-        has = f"after = {event.after:g} s, and its phase lasts {phase_lengths_s[event.phase]:g} s"
+        yield ElementFault(("phase",), has, suggestion(event.phase, length_s_by_phase, "phases"))
+    elif event.after >= length_s_by_phase[event.phase] > 0:
+        has = f"after = {event.after:g} s, and its phase lasts {length_s_by_phase[event.phase]:g} s"
         yield ElementFault(("after",), has, "Give less, or name a later phase.")
-    names = list(phase_lengths_s)
+    names = list(length_s_by_phase)
     if event.undo_phase is not None and event.phase in names:
         later = names[names.index(event.phase) + 1 :]
         if event.undo_phase not in later:
@@ -330,12 +330,12 @@ def _event_kind_element_faults(event: EventTable, loads: Collection[str]) -> Ite
 
 
 def _witness_state_element_faults(
-    key: str, state: str, witnesses: Mapping[str, WitnessTable]
+    key: str, state: str, witness_by_id: Mapping[str, WitnessTable]
 ) -> Iterator[ElementFault]:
     name = WitnessExpectation.parse(state).witness
-    if name not in witnesses:
+    if name not in witness_by_id:
         has = f"{key} = {quote_value(state)}, and no inventory describes that witness"
-        yield ElementFault((key,), has, _inventory_hint("witness", name, witnesses))
+        yield ElementFault((key,), has, _inventory_hint("witness", name, witness_by_id))
 
 
 def _action_element_faults(action: ActionTable, hosts: Iterable[str]) -> Iterator[ElementFault]:

@@ -136,12 +136,12 @@ def _host_tables(tables: StudyTables) -> list[HostTable]:
 def read_tables(document: StudyDocument, file_schema: StudyFileSchema) -> StudyTables:
     """Every table of the document; what is wrong is added to `faults`."""
     tree = document.tree
-    sections = {*file_schema.single_table_types, *ITEMS, "scale"}
+    sections = {*file_schema.single_table_type_by_name, *ITEMS, "scale"}
     heading = {key: value for key, value in tree.items() if key not in sections}
     making = {section.name for section in file_schema.sections if section.makes_hosts}
     single = {
         name: _read_section(document, name, table)
-        for name, table in file_schema.single_table_types.items()
+        for name, table in file_schema.single_table_type_by_name.items()
         if name in tree or name not in file_schema.optional_table_names
     }
     target, method, telemetry = (single[name] for name in ("target", "method", "telemetry"))
@@ -177,19 +177,19 @@ def _is_existing_guest(host: StudyTable | None) -> bool:
 def validate_table_and_add_faults(
     document: StudyDocument,
     table_type: type[TableT],
-    user_values: dict[str, Any],
+    raw_values: dict[str, Any],
     key_path: KeyPath,
     file_schema: StudyFileSchema | None = None,
 ) -> TableT | None:
     """The table written there, without the keys that have faults; None if it needs those."""
     try:
-        return table_type.model_validate(user_values)
+        return table_type.model_validate(raw_values)
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=True)
         for detail in details:
             _add_pydantic_fault(document, table_type, detail, key_path, file_schema)
         wrong = {detail["loc"][0] for detail in details if detail["loc"]}
-    rest = copy.copy({key: value for key, value in user_values.items() if key not in wrong})
+    rest = copy.copy({key: value for key, value in raw_values.items() if key not in wrong})
     try:
         return table_type.model_validate(rest)
     except ValidationError:

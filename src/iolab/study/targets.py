@@ -71,17 +71,17 @@ def targets_of_study(study: Study) -> tuple[Target, ...]:
     return tuple(targets.values())
 
 
-def facts_by_host(
-    study: Study, facts: Mapping[str, HostFacts], configuration: str
+def configuration_facts_by_host(
+    study: Study, facts_by_target: Mapping[str, HostFacts], configuration: str
 ) -> dict[str, HostFacts]:
     """The facts of a configuration's hosts, each with the target that the configuration has there.
 
-    `facts` are by the keys of `targets_of_study`; a host that was not reached is left out.
+    `facts_by_target` has the keys of `targets_of_study`; a host that was not reached is left out.
     """
     return {
-        target.host: facts[target.key]
+        target.host: facts_by_target[target.key]
         for target in targets_of_study(study)
-        if configuration in target.configurations and target.key in facts
+        if configuration in target.configurations and target.key in facts_by_target
     }
 
 

@@ -25,14 +25,14 @@ class RunWrites(Record):
     """What one run writes, on all hosts.
 
     `bytes` is written by loads of a fixed size, `limited_bytes_per_s` by loads of a fixed rate.
-    Loads without either write as fast as a target takes it: `hosts_at_target_speed` is their
+    Loads without either write as fast as a target takes it: `host_share_at_target_speed` is their
     share of writes, summed over hosts (or over the nodes that guests share). `seconds_range` is the
     shortest and the longest time that the load lasts.
     """
 
     bytes: int = 0
     limited_bytes_per_s: float = 0.0
-    hosts_at_target_speed: float = 0.0
+    host_share_at_target_speed: float = 0.0
     seconds_range: tuple[float, float] = (0.0, 0.0)
 
     @property
@@ -44,7 +44,7 @@ class RunWrites(Record):
     def seconds_range_at_target_speed(self) -> tuple[float, float]:
         """Seconds of writing at the speed of one target, the least and the most."""
         least, most = self.seconds_range
-        return self.hosts_at_target_speed * least, self.hosts_at_target_speed * most
+        return self.host_share_at_target_speed * least, self.host_share_at_target_speed * most
 
 
 class WriteForecast(Record):
@@ -128,7 +128,7 @@ def forecast_writes(
     measured = 0.0
     for run in plan.runs if rates.runs else ():
         writes = kinds.run_writes(study, run.point)
-        rate = rates.write_rate_of_point(run.point) if writes.hosts_at_target_speed else None
+        rate = rates.write_rate_of_point(run.point) if writes.host_share_at_target_speed else None
         if rate is not None:
             first, last = writes.seconds_range_at_target_speed
             least, most = least - first, most - last

@@ -68,13 +68,13 @@ _LIMITED_RATES: Final = {
 
 
 def view_with_all_resource_telemetry(
-    record: RunRecord, facts: Mapping[str, HostFacts], kinds: AnalysisKinds
+    record: RunRecord, facts_by_target: Mapping[str, HostFacts], kinds: AnalysisKinds
 ) -> RunView:
     """The run with the processors, disks and ports of all of its hosts."""
     is_large = len(record.host_names) > EVERY_CORE_HOSTS_MAX
     wanted = {**WATCHED, "cpu": ALL_CORES} if is_large else WATCHED
     telemetry = derive_counter_series(record.counters, record.host_names, wanted)
-    return kinds.build_view(record, facts, telemetry)
+    return kinds.build_view(record, facts_by_target, telemetry)
 
 
 def run_resources(view: RunView) -> RunResources:
@@ -143,7 +143,7 @@ def _monitored_node_resource_uses(view: RunView) -> Iterator[ResourceUse]:
 def _processor_uses(
     view: RunView, host: str, role: HostRole, window: Window, load_share: float | None = None
 ) -> Iterator[ResourceUse]:
-    busy = device_metric_means(view, host, "cpu", "busy_share", window)
+    busy = metric_mean_by_device(view, host, "cpu", "busy_share", window)
     if ALL_CORES in busy:
         yield ResourceUse(
             Resource.PROCESSORS, host, role, "", busy[ALL_CORES], own_load_share=load_share
@@ -249,7 +249,7 @@ def _mean_device_latency_ns(view: RunView) -> float | None:
     return total.mean_ns
 
 
-def device_metric_means(
+def metric_mean_by_device(
     view: RunView, host: str, scope: str, metric: str, window: Window
 ) -> dict[str, float]:
     """The mean over the window of one metric of every device of a scope, by name.
@@ -276,9 +276,9 @@ def network_port_uses(
     load_bytes_per_s: float | None,
 ) -> Iterator[ResourceUse]:
     """Each port and way of a host; `load_bytes_per_s` is the load's own, None if unknown."""
-    speeds = port_speeds_bytes_per_s(facts)
+    speeds = bytes_per_s_by_port(facts)
     for metric, way in PORT_DIRECTIONS.items():
-        for port, rate in device_metric_means(view, host, "nic", metric, window).items():
+        for port, rate in metric_mean_by_device(view, host, "nic", metric, window).items():
             if port == LOOPBACK or (
                 load_bytes_per_s is not None and load_bytes_per_s < LOAD_SHARE * rate
             ):
@@ -290,7 +290,7 @@ def network_port_uses(
                 yield ResourceUse(Resource.PORT, host, role, f"{port} {way}", None, rate)
 
 
-def port_speeds_bytes_per_s(facts: HostFacts | None) -> dict[str, float]:
+def bytes_per_s_by_port(facts: HostFacts | None) -> dict[str, float]:
     """What each port carries that has a speed of its own."""
     return {
         nic.name: nic.speed_mbit_s * BYTES_PER_MBIT
@@ -308,10 +308,10 @@ def device_resource_uses(
     role: HostRole = HostRole.CLIENT,
 ) -> Iterator[ResourceUse]:
     """The device of a stack (nearest the file system first) that its I/Os wait for, if watched."""
-    busy = device_metric_means(view, host, "disk", "busy_share", window)
-    queue = device_metric_means(view, host, "disk", "queue_depth", window)
-    reads = device_metric_means(view, host, "disk", "read_iops", window)
-    writes = device_metric_means(view, host, "disk", "write_iops", window)
+    busy = metric_mean_by_device(view, host, "disk", "busy_share", window)
+    queue = metric_mean_by_device(view, host, "disk", "queue_depth", window)
+    reads = metric_mean_by_device(view, host, "disk", "read_iops", window)
+    writes = metric_mean_by_device(view, host, "disk", "write_iops", window)
     uses = [
         ResourceUse(
             resource=Resource.DEVICE,
@@ -347,7 +347,7 @@ def _io_limit_uses(
             metric, direction = _LIMITED_RATES[counted]
             done = view.load.ios if counted in (READS, WRITES) else view.load.bytes
             own = float(done[host_index, DIRECTIONS.index(direction)]) / seconds
-            at_device = device_metric_means(view, host, "disk", metric, window).get(limit.device)
+            at_device = metric_mean_by_device(view, host, "disk", metric, window).get(limit.device)
             if not allowed or own <= 0 or at_device is None:
                 continue
             reaches_device = view.job.direct and at_device >= REACHED_DEVICE_SHARE * own

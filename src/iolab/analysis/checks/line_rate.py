@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from iolab.analysis.bottleneck.resource_use import port_speeds_bytes_per_s
+from iolab.analysis.bottleneck.resource_use import bytes_per_s_by_port
 from iolab.analysis.check import (
     CheckAnswer,
     EvidenceValues,
@@ -38,7 +38,9 @@ def check_line_rate(view: RunView, host_index: int) -> CheckAnswer:
         return unchecked_answer(f"the target or the rates of {host.host} are not known")
     is_network = facts.target.network
     lines = (
-        _port_speeds_if_all_known(facts) if is_network else _pcie_link_speeds_if_all_known(facts)
+        _bytes_per_s_by_port_if_all_known(facts)
+        if is_network
+        else _pcie_bytes_per_s_by_device_if_all_known(facts)
     )
     if not lines:
         kind = "port" if is_network else "PCI Express link"
@@ -68,14 +70,14 @@ def check_line_rate(view: RunView, host_index: int) -> CheckAnswer:
     return invalid_answer(f"{text}: the rest was memory's.", **evidence)
 
 
-def _port_speeds_if_all_known(facts: HostFacts) -> Mapping[str, float]:
+def _bytes_per_s_by_port_if_all_known(facts: HostFacts) -> Mapping[str, float]:
     """What all ports together carry, in bytes a second; empty if one that is up tells nothing."""
-    speeds = port_speeds_bytes_per_s(facts)
+    speeds = bytes_per_s_by_port(facts)
     ports = [nic.name for nic in facts.nics if nic.up and nic.has_hardware]
     return {} if set(ports) - set(speeds) else {name: speeds[name] for name in ports}
 
 
-def _pcie_link_speeds_if_all_known(facts: HostFacts) -> Mapping[str, float]:
+def _pcie_bytes_per_s_by_device_if_all_known(facts: HostFacts) -> Mapping[str, float]:
     """What the links of the target's drives carry, in bytes a second; empty if any is unknown."""
     used = set(facts.target.devices if facts.target else ())
     disks = [disk for disk in facts.disks if disk.name in used]

@@ -209,7 +209,7 @@ def _not_steady_answer(
     view: RunView, steady: SteadinessView, evidence: EvidenceValues
 ) -> CheckAnswer:
     text = f"Not steady. {' '.join(steady.steadiness.reasons)}"
-    if view.record.rule is not None and abs(steady.halves_difference) > DRIFT_TOLERABLE:
+    if view.record.rule is not None and abs(steady.relative_halves_difference) > DRIFT_TOLERABLE:
         return invalid_answer(f"{text} This is no steady state's number.", **evidence)
     return indicative_answer(text, **evidence)
 
@@ -358,7 +358,7 @@ def _steadiness_evidence(steady: SteadinessView) -> EvidenceValues:
         "status": steadiness.status.value,
         "cut_s": steadiness.cut_s,
         "seconds": steadiness.seconds,
-        "halves": steady.halves_difference,
+        "halves": steady.relative_halves_difference,
         "tau_s": steadiness.tau_s,
         "excess": steady.planned_window_mean_excess_share,
     }

@@ -347,7 +347,7 @@ def parse_ldd_output(text: str) -> tuple[str, ...]:
 
 
 async def write_tools_image(
-    programs: PathPrograms, tools: FioWithLibraries, image_path: Path, build_folder: Path
+    path_programs: PathPrograms, tools: FioWithLibraries, image_path: Path, build_folder: Path
 ) -> None:
     """Write the disk as an ext4 image, laid out in `build_folder` first.
 
@@ -359,7 +359,7 @@ async def write_tools_image(
     features = "^has_journal,^resize_inode,^metadata_csum_seed"
     words = ("-q", "-F", "-t", "ext4", "-O", features, "-b", str(BLOCK_BYTES), "-m", "0")
     fixed = ("-U", IMAGE_UUID, "-E", f"hash_seed={IMAGE_UUID},root_owner=0:0,lazy_itable_init=0")
-    ended = await programs.run_program(
+    ended = await path_programs.run_program(
         "mke2fs", *words, *fixed, "-L", "iolab-tools", "-d", str(root), str(image_path), str(blocks)
     )
     if ended.code:

@@ -286,7 +286,7 @@ def check_littles_law(view: RunView, host_index: int) -> CheckAnswer:
         "off": abs(measured.reached_depth_share - 1),
         "in_flight": measured.in_flight,
         "asked": measured.requested_depth,
-        "edge": measured.window_edge_tolerance,
+        "edge": measured.window_edge_tolerance_share,
     }
     mean = f"{measured.in_flight:.3g} I/Os were in flight{view.host_suffix_text(host)}"
     if not job.is_closed_loop:
@@ -302,7 +302,7 @@ def check_littles_law(view: RunView, host_index: int) -> CheckAnswer:
     deviation = measured.reached_depth_share - 1
     too_few = (
         deviation
-        < -max_valid_concurrency_deviation_share(job.iodepth) - measured.window_edge_tolerance
+        < -max_valid_concurrency_deviation_share(job.iodepth) - measured.window_edge_tolerance_share
     )
     if too_few and is_latency_contradicted_by_device(
         view, host_index, view.run_bin_counts(host_index)
@@ -315,7 +315,7 @@ def check_littles_law(view: RunView, host_index: int) -> CheckAnswer:
             **{**evidence, "latency_contradicted": True},
         )
     return _littles_law_answer(
-        text, deviation, measured.window_edge_tolerance, job.iodepth, evidence
+        text, deviation, measured.window_edge_tolerance_share, job.iodepth, evidence
     )
 
 

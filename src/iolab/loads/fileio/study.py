@@ -132,7 +132,7 @@ class FileIoStudyKind(LoadStudyKind):
         nodes = {study.host(name).hypervisor or name for name in unlimited}
         return RunWrites(
             limited_bytes_per_s=limited,
-            hosts_at_target_speed=len(nodes) * share,
+            host_share_at_target_speed=len(nodes) * share,
             seconds_range=seconds_range,
         )
 

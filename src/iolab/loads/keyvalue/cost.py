@@ -326,7 +326,7 @@ def run_writes(study: Study, point: Point) -> RunWrites:
         return RunWrites(
             limited_bytes_per_s=limited * RUN_WRITES * stores, seconds_range=(seconds, seconds)
         )
-    return RunWrites(hosts_at_target_speed=share * stores, seconds_range=(seconds, seconds))
+    return RunWrites(host_share_at_target_speed=share * stores, seconds_range=(seconds, seconds))
 
 
 def space_bytes_on_host(

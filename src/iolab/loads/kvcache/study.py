@@ -111,7 +111,7 @@ class KvCacheStudyKind(LoadStudyKind):
         seconds = study.method.load_seconds_range
         demand = _point_replay_demand(study, point)
         if demand is None:
-            return RunWrites(hosts_at_target_speed=makers, seconds_range=seconds)
+            return RunWrites(host_share_at_target_speed=makers, seconds_range=seconds)
         return RunWrites(limited_bytes_per_s=demand.write_bytes_per_s, seconds_range=seconds)
 
     def plan_notes(self, study: Study, plan: Plan, facts_by_target: KnownFacts) -> Iterable[str]:  # noqa: ARG002

@@ -71,7 +71,7 @@ class ObjectsStudyKind(LoadStudyKind):
                 limited_bytes_per_s=job.rate * share * job.mean_object_bytes, seconds_range=seconds
             )
         makers = len(load_host_names_of_point(study, point))
-        return RunWrites(hosts_at_target_speed=makers, seconds_range=seconds)
+        return RunWrites(host_share_at_target_speed=makers, seconds_range=seconds)
 
     def load_demand(
         self,

@@ -17,7 +17,7 @@ from iolab.record import Record
 from iolab.report.brief import Brief
 from iolab.report.hardware import HOSTS_SHOWN, stacked_devices_text
 from iolab.report.provenance import load_host_count_text
-from iolab.study.targets import facts_by_host
+from iolab.study.targets import configuration_facts_by_host
 from iolab.text import counted_noun, escape_invisible, list_text
 from iolab.units import format_bytes
 
@@ -93,7 +93,9 @@ def topology_drawing(brief: Brief) -> TopologyDrawing | None:
     """The clients of each configuration and what they load; None where no host was reached."""
     rows: dict[_TopologyRow, list[str]] = {}
     for configuration in brief.study.configurations:
-        facts = tuple(facts_by_host(brief.study, brief.facts, configuration.id).values())
+        facts = tuple(
+            configuration_facts_by_host(brief.study, brief.facts, configuration.id).values()
+        )
         if facts:
             node_box = _hypervisor_box(brief, configuration)
             drawn = _TopologyRow(
