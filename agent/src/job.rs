@@ -18,7 +18,7 @@ use crate::error::{Context, Error, Result};
 use crate::libraries::LibraryUse;
 use crate::processor::{ProcessorUse, ProcessorWatcher};
 use crate::roots::Roots;
-use crate::runs::{RunExit, Runs, StartedRun};
+use crate::runs::{RunExit, RunStart, Runs, StartedRun};
 use crate::sign::{MARK_VARIABLE, own_agent_id, run_mark};
 use crate::sys::process::{
     LaunchContext, Program, READABLE, WRITABLE, poll, set_nonblocking, start_isolated,
@@ -160,9 +160,13 @@ pub fn run(
             return Ok(cancelled_before_start(signal));
         }
     }
-    let started = runs
+    let start = runs
         .start(id, &mut command, mark, wall_limit, job.of_host)
         .context(format_args!("start {}", command.get_program().to_string_lossy()))?;
+    let started = match start {
+        RunStart::Started(started) => started,
+        RunStart::Cancelled(signal) => return Ok(cancelled_before_start(signal)),
+    };
     tell(RunEvent::Started { pid: started.child.id(), real_ns: started.real_ns });
     let limit = job.output_limit_bytes.unwrap_or(DEFAULT_OUTPUT_LIMIT_BYTES);
     let mut pump = PipePump::new(started, input, limit).context("read output")?;
@@ -436,7 +440,7 @@ fn exited_message(exit: &RunExit, truncated: bool, memory: Option<MemoryUse>) ->
     }
 }
 
-/// A run that was cancelled while it waited for its start.
+/// A run that was cancelled before its start.
 fn cancelled_before_start(signal: i32) -> Exited {
     Exited { signal: Some(signal), real_ns: real_ns(), ..Exited::default() }
 }
@@ -490,10 +494,10 @@ fn run_program_in(
         output_limit_bytes: Some(PROGRAM_OUTPUT_LIMIT_BYTES),
         ..Job::default()
     };
+    let folder = File::open("/").context("open /")?; // Before a place is taken, which it would keep.
     let id = next_own_id();
     runs.reserve(id)?;
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    let folder = File::open("/").context("open /")?;
     let outcome = run(runs, id, &job, folder, &[], |event| match event {
         RunEvent::Output(OutputStream::Stdout, bytes) => stdout.extend_from_slice(bytes),
         RunEvent::Output(OutputStream::Stderr, bytes) => stderr.extend_from_slice(bytes),

@@ -55,6 +55,14 @@ pub struct StartedRun {
     pub real_ns: u64,
 }
 
+/// What comes of the start of a run.
+pub enum RunStart {
+    /// Its process was started.
+    Started(StartedRun),
+    /// It was not: this signal came before.
+    Cancelled(i32),
+}
+
 /// All runs of this agent, by their request's id.
 #[derive(Default)]
 pub struct Runs {
@@ -72,6 +80,16 @@ enum RunEntry {
     Waiting { cancelled_by: Option<i32> },
     Alive { family: RunProcesses, ended: Arc<OwnedFd>, deadline: Option<Instant>, timed_out: bool },
     Ended(RunExit),
+}
+
+impl RunTable {
+    /// The signal that came for a run before its start.
+    fn cancelled_by(&self, id: u64) -> Option<i32> {
+        match self.entries.get(&id) {
+            Some(RunEntry::Waiting { cancelled_by }) => *cancelled_by,
+            _ => None,
+        }
+    }
 }
 
 impl Runs {
@@ -99,8 +117,8 @@ impl Runs {
     pub fn wait_for_start(&self, id: u64, at_ns: u64) -> Option<i32> {
         let mut table = self.lock();
         loop {
-            if let Some(RunEntry::Waiting { cancelled_by: Some(signal) }) = table.entries.get(&id) {
-                return Some(*signal);
+            if let Some(signal) = table.cancelled_by(id) {
+                return Some(signal);
             }
             let left_ns = at_ns.saturating_sub(time::real_ns());
             if left_ns <= CLOCK_SLEEP_NS {
@@ -115,7 +133,8 @@ impl Runs {
     }
 
     /// Start the process of a reserved run; `mark` is the setting in its environment that no other
-    /// run's processes have. One `of_host` is started in the agent's own PID namespace.
+    /// run's processes have. One `of_host` is started in the agent's own PID namespace. None is
+    /// started once a signal was taken for the run.
     pub fn start(
         &self,
         id: u64,
@@ -123,9 +142,12 @@ impl Runs {
         mark: String,
         wall_limit: Option<Duration>,
         of_host: bool,
-    ) -> io::Result<StartedRun> {
+    ) -> io::Result<RunStart> {
         let ended = Arc::new(process::new_event()?);
         let mut table = self.lock();
+        if let Some(signal) = table.cancelled_by(id) {
+            return Ok(RunStart::Cancelled(signal));
+        }
         if table.is_closed {
             return Err(io::Error::from_raw_os_error(libc::ECANCELED));
         }
@@ -142,7 +164,7 @@ impl Runs {
             timed_out: false,
         };
         table.entries.insert(id, entry);
-        Ok(StartedRun { child, ended, family, real_ns })
+        Ok(RunStart::Started(StartedRun { child, ended, family, real_ns }))
     }
 
     /// Reap every child that ended; those that no run knows are adopted orphans. Whether the guard
@@ -334,6 +356,23 @@ mod tests {
         assert_eq!(runs.reserve(MAX_ID + OWN_RUNS as u64 + 1).unwrap_err().code, "busy");
         runs.release(1);
         runs.reserve(1).unwrap();
+    }
+
+    #[test]
+    fn a_signal_between_the_request_and_the_start_of_a_run_is_heeded() {
+        let runs = Runs::default();
+        for (id, signal) in [(1, libc::SIGINT), (2, libc::SIGKILL)] {
+            runs.reserve(id).unwrap();
+            runs.signal(id, signal).unwrap();
+            let mut command = Command::new("/no/such/program");
+            let start = runs.start(id, &mut command, String::new(), None, false);
+            assert!(matches!(start, Ok(RunStart::Cancelled(by)) if by == signal));
+        }
+        runs.reserve(3).unwrap();
+        let mut command = Command::new("/bin/true");
+        let start = runs.start(3, &mut command, String::new(), None, false);
+        let Ok(RunStart::Started(mut started)) = start else { panic!("it was not started") };
+        assert!(started.child.wait().unwrap().success());
     }
 
     #[test]
