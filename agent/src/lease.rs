@@ -158,6 +158,10 @@ impl Lease {
             });
         }
         undo::wait_for_events();
+        if let Err(error) = undo::strike_out_done() {
+            let path = undo::own_file();
+            remnants.push(Remnant::of_path(RemnantKind::File, &path, error.message));
+        }
         keeper::undo_events(); // What is removed next may wait for that.
         let _ = mount::enter_namespace_if_any(); // To where the groups and files are.
         for group in bound::remove_own_groups() {

@@ -2,7 +2,7 @@
 //! done by the keeper for an agent that has ended, however it did.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, DirEntry, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -118,6 +118,15 @@ pub enum Step {
 struct Undo {
     name: String,
     steps: Vec<Step>,
+}
+
+/// What came of doing an undo.
+struct PerformedUndo {
+    times: StepTimes,
+    /// Why steps failed.
+    faults: Vec<Error>,
+    /// Whether what was done is gone from its file.
+    struck_out: Result<()>,
 }
 
 /// An undo that this host does by itself.
@@ -348,7 +357,7 @@ impl Drop for EventLock {
 pub fn begin(undo: Option<&str>) -> Result<EventLock> {
     let event = EVENTS.acquire(undo.unwrap_or_default())?;
     if let Some(name) = undo {
-        let undos = read_undos(&own_file()).unwrap_or_default();
+        let undos = kept_undos(&own_file())?;
         if !undos.iter().any(|undo| undo.name == name) {
             return Err(unknown_undo(name));
         }
@@ -487,22 +496,35 @@ pub fn remove(name: &str) -> Result<()> {
 /// where a timer was faster. Of one that fails the steps that failed stay.
 pub fn undo(name: &str, execute: Execute) -> Result<StepTimes> {
     let _event = EVENTS.acquire(name)?;
-    let undos = read_undos(&own_file()).unwrap_or_default();
-    let Some(kept) = undos.into_iter().find(|undo| undo.name == name) else {
-        return lock(&DONE).get(name).copied().ok_or_else(|| unknown_undo(name));
-    };
-    let (times, faults) = perform_kept(&own_file(), &kept, execute);
-    if let Some(fault) = faults.into_iter().next() {
+    if let Some(times) = lock(&DONE).get(name) {
+        return Ok(*times);
+    }
+    let undos = kept_undos(&own_file())?;
+    let kept = undos.into_iter().find(|undo| undo.name == name);
+    let kept = kept.ok_or_else(|| unknown_undo(name))?;
+    let performed = perform_kept(&own_file(), &kept, execute);
+    if let Some(fault) = performed.faults.into_iter().next() {
         return Err(fault);
     }
-    lock(&DONE).insert(name.to_owned(), times);
-    Ok(times)
+    lock(&DONE).insert(name.to_owned(), performed.times);
+    if let Err(error) = performed.struck_out {
+        eprintln!("iolab-agent: {name} was undone, but not struck out: {}", error.message);
+    }
+    Ok(performed.times)
 }
 
-/// Do an undo that stands in a file, where only the steps that failed stay; what failed, with why.
-fn perform_kept(path: &Path, kept: &Undo, execute: Execute) -> (StepTimes, Vec<Error>) {
+/// Strike out what was undone here, where that failed before.
+pub fn strike_out_done() -> Result<()> {
+    match read_undos(&own_file()) {
+        Ok(undos) if undos.iter().any(is_done) => change_file(&own_file(), |_| Ok(())),
+        _ => Ok(()), // What cannot be read is told by whoever undoes the rest.
+    }
+}
+
+/// Do an undo that stands in a file, where only the steps that failed stay.
+fn perform_kept(path: &Path, kept: &Undo, execute: Execute) -> PerformedUndo {
     let started_real_ns = real_ns();
-    let (failed, mut faults): (Vec<Step>, Vec<Error>) =
+    let (failed, faults): (Vec<Step>, Vec<Error>) =
         undo_all(&kept.steps, execute).into_iter().unzip();
     let times = StepTimes { started_real_ns, ended_real_ns: real_ns() };
     let struck_out = change_file(path, |undos| {
@@ -513,14 +535,20 @@ fn perform_kept(path: &Path, kept: &Undo, execute: Execute) -> (StepTimes, Vec<E
         }
         Ok(())
     });
-    faults.extend(struck_out.err());
-    (times, faults)
+    PerformedUndo { times, faults, struck_out }
 }
 
 /// Refuse an undo of what another event holds. Commands of one session are the user's to order, and
 /// are undone the newest first.
 pub fn require_free(steps: &[Step]) -> Result<()> {
-    for name in list_names(&folder()) {
+    let not_known = |error: Error| {
+        let message = format!(
+            "cannot see whether another event holds this: {} (see iolab clean)",
+            error.message
+        );
+        Error { message, ..error }
+    };
+    for name in names_in_folder().map_err(not_known)? {
         let Some(sign) = name.strip_prefix(PREFIX) else { continue };
         let is_own = sign == own_agent_id();
         let holder = match () {
@@ -531,7 +559,7 @@ pub fn require_free(steps: &[Step]) -> Result<()> {
         let counts = |step: &&Step| !(is_own && matches!(step, Step::Command { .. }));
         let wanted: BTreeSet<String> =
             steps.iter().filter(counts).map(Step::changed_object).collect();
-        for undo in read_undos(&folder().join(&name)).unwrap_or_default() {
+        for undo in kept_undos(&folder().join(&name)).map_err(not_known)? {
             let held = undo.steps.iter().map(Step::changed_object);
             if let Some(object) = held.into_iter().find(|object| wanted.contains(object)) {
                 return Err(Error::busy(format!("{object} is held by {holder} {}", undo.name)));
@@ -549,18 +577,19 @@ pub fn perform_left(sign: &str) -> Vec<String> {
 
 /// What fails stays in the file.
 fn perform_file(path: &Path, execute: Execute) -> Vec<String> {
-    if !path.exists() {
-        return Vec::new();
-    }
-    let undos = match read_undos(path) {
+    let undos = match kept_undos(path) {
         Ok(undos) => undos,
         Err(error) => return vec![error.message],
     };
     let mut messages = Vec::new();
     for kept in undos.iter().rev() {
-        let (_, faults) = perform_kept(path, kept, execute);
+        let PerformedUndo { faults, struck_out, .. } = perform_kept(path, kept, execute);
         let not_undone = |error: &Error| format!("{} was not undone: {}", kept.name, error.message);
         messages.extend(faults.iter().map(not_undone));
+        let not_struck_out = |error: Error| {
+            format!("what was done to undo {} is not struck out: {}", kept.name, error.message)
+        };
+        messages.extend(struck_out.err().map(not_struck_out));
     }
     messages
 }
@@ -627,8 +656,42 @@ fn require_private(folder: &Path) -> Result<()> {
     Err(Error::replaced(format!("{} is not this user's alone", folder.display())))
 }
 
-fn own_file() -> PathBuf {
+/// Where the undos of this agent stand.
+#[must_use]
+pub fn own_file() -> PathBuf {
     folder().join(format!("{PREFIX}{}", own_agent_id()))
+}
+
+/// The names in the folder, none where there is no folder.
+fn names_in_folder() -> Result<Vec<String>> {
+    let folder = folder();
+    let read = || -> io::Result<Vec<String>> {
+        let name = |entry: io::Result<DirEntry>| {
+            entry.map(|entry| entry.file_name().to_string_lossy().into_owned())
+        };
+        fs::read_dir(&folder)?.map(name).collect()
+    };
+    match read() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        names => names.context(format_args!("list {}", folder.display())),
+    }
+}
+
+/// The undos of a file, none where there is no file; without those that were done here and could
+/// not be struck out.
+fn kept_undos(path: &Path) -> Result<Vec<Undo>> {
+    let mut undos = match read_undos(path) {
+        Err(error) if error.code == "ENOENT" => Vec::new(),
+        undos => undos?,
+    };
+    if path == own_file() {
+        undos.retain(|undo| !is_done(undo));
+    }
+    Ok(undos)
+}
+
+fn is_done(undo: &Undo) -> bool {
+    lock(&DONE).contains_key(&undo.name)
 }
 
 fn read_undos(path: &Path) -> Result<Vec<Undo>> {
@@ -680,15 +743,19 @@ fn try_lock_folder() -> Result<Option<LockedFile>> {
 /// whole. It goes with its last undo, and the folder with its last file.
 fn change_file(path: &Path, change: impl FnOnce(&mut Vec<Undo>) -> Result<()>) -> Result<()> {
     let _locked = lock_folder()?;
-    let mut undos = if path.exists() { read_undos(path)? } else { Vec::new() };
+    let mut undos = kept_undos(path)?;
     let changed = change(&mut undos);
     let aside = folder().join(format!("new-{}", own_agent_id()));
     if undos.is_empty() {
-        for file in [path, &aside] {
-            let _ = fs::remove_file(file);
-        }
+        let _ = fs::remove_file(&aside);
+        let removed = fs::remove_file(path);
         let _ = fs::remove_dir(folder());
-        return changed;
+        return match removed {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                changed.and(Err(Error::io(format_args!("remove {}", path.display()), &error)))
+            }
+            _ => changed,
+        };
     }
     changed?;
     let write = || -> io::Result<()> {
@@ -863,6 +930,63 @@ mod tests {
         fs::remove_file(own_file()).unwrap();
         assert!(described_file(own_file()).is_none());
         let _ = fs::remove_dir(folder());
+    }
+
+    #[test]
+    fn undos_that_cannot_be_read_are_not_taken_for_none() {
+        let _alone = lock(&ALONE);
+        add("kept".into(), vec![undo_command("kept")]).unwrap();
+        let text = fs::read(own_file()).unwrap();
+        let other = folder().join(format!("{PREFIX}other"));
+        for damaged in [own_file(), other] {
+            let path = damaged.display().to_string();
+            let is_own = damaged == own_file();
+            fs::write(&damaged, "[{").unwrap();
+            let error = require_free(&[limit("8:0")]).unwrap_err();
+            assert!(error.message.contains("holds this") && error.message.contains(&path));
+            assert!(add("next".into(), vec![limit("8:0")]).unwrap_err().message.contains(&path));
+            if is_own {
+                for error in [
+                    begin(Some("kept")).map(drop).unwrap_err(),
+                    undo("kept", &|_, _| Ok(())).unwrap_err(),
+                ] {
+                    assert!(error.message.contains(&path), "{}", error.message);
+                }
+                fs::write(&damaged, &text).unwrap();
+            } else {
+                fs::remove_file(&damaged).unwrap();
+            }
+        }
+        require_free(&[limit("8:0")]).unwrap();
+        remove("kept").unwrap();
+    }
+
+    #[test]
+    fn what_was_undone_is_not_undone_again_where_it_was_not_struck_out() {
+        let _alone = lock(&ALONE);
+        let calls = Mutex::new(0);
+        let count = |_: &[String], _: f64| {
+            *lock(&calls) += 1;
+            Ok(())
+        };
+        let names = || -> Vec<String> {
+            read_undos(&own_file()).unwrap().into_iter().map(|undo| undo.name).collect()
+        };
+        add("other event".into(), vec![undo_command("other")]).unwrap();
+        add("done event".into(), vec![undo_command("done")]).unwrap();
+        let aside = folder().join(format!("new-{}", own_agent_id()));
+        fs::create_dir(&aside).unwrap(); // The file cannot be written anew.
+        let times = undo("done event", &count).unwrap();
+        assert_eq!(undo("done event", &count).unwrap(), times);
+        assert_eq!(*lock(&calls), 1);
+        assert_eq!(names(), ["other event", "done event"]);
+        assert!(begin(Some("done event")).is_err());
+        strike_out_done().unwrap_err();
+        fs::remove_dir(&aside).unwrap();
+        strike_out_done().unwrap();
+        assert_eq!(names(), ["other event"]);
+        remove("other event").unwrap();
+        strike_out_done().unwrap();
     }
 
     #[test]
