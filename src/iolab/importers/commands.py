@@ -78,7 +78,7 @@ def _parse_options(words: list[str], syntax: CommandSyntax) -> Iterator[tuple[st
         name, equals, value = word.partition("=")
         if word[1] in syntax.value_letters and word[1] != "-" and len(word) > 2:
             name, value = word[:2], word[2:]
-        elif not equals and waiting and _takes_value(name, waiting[-1], syntax):
+        elif not equals and waiting and _is_next_word_its_value(name, waiting[-1], syntax):
             value = waiting.pop()
         if name == _PAIRS and "=" in value:
             key, _, value = value.partition("=")
@@ -100,7 +100,7 @@ def _split_letter_options(word: str, syntax: CommandSyntax) -> list[str]:
     return flags if place == len(word) else [*flags, f"-{word[place:]}"]
 
 
-def _takes_value(name: str, next_word: str, syntax: CommandSyntax) -> bool:
+def _is_next_word_its_value(name: str, next_word: str, syntax: CommandSyntax) -> bool:
     """Whether the word after an option is its value."""
     long = name.lstrip("-")
     if (

@@ -32,7 +32,7 @@ class DuplicateRuns(Record):
         return f"{self.file} has {runs} that {self.original_file} has, too: counted once."
 
 
-def remove_duplicate_runs(
+def distinct_and_duplicate_runs(
     runs: Sequence[RunWithFiles],
 ) -> tuple[tuple[RunWithFiles, ...], tuple[DuplicateRuns, ...]]:
     """The runs, each once, in their order; and what else was a copy of which file."""

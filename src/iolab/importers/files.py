@@ -23,7 +23,7 @@ from iolab.core import limits
 from iolab.core.compressed import ZSTD_MAGIC, decompress_frames
 from iolab.core.regular_file import read_regular_file
 from iolab.errors import Fault
-from iolab.importers.duplicate_runs import DuplicateRuns, remove_duplicate_runs
+from iolab.importers.duplicate_runs import DuplicateRuns, distinct_and_duplicate_runs
 from iolab.importers.foreign_run import ForeignRun
 from iolab.importers.line_coverage import LineCoverage, UnreadLines
 from iolab.record import Record
@@ -346,7 +346,7 @@ def read_foreign_files(paths: Iterable[Path], importers: Sequence[Importer]) -> 
     refused = [fault for file, fault in refusals if file in read or not file.was_named_by_user]
     faults += [fault for _, fault in refusals if fault not in refused]
     refused += collected.skipped_file_faults[:FAULTS_MAX]
-    sourced, copies = remove_duplicate_runs(
+    sourced, copies = distinct_and_duplicate_runs(
         [((file,), _with_memory_from_meminfo(file, run, file_set)) for file, run in runs]
     )
     paths_known = {file.path for file in recognised} | file_set.used_paths

@@ -251,7 +251,7 @@ def _convert_options(job: JobDraft, remaining_options: Options) -> None:
         remaining_options.pop(option, None)
     if (name := remaining_options.pop("name", job.name)) != job.name:
         job.add_note(f"name={name}", "not needed: the section's name is the workload's")
-    _drop_variable_expressions(job, remaining_options)
+    _drop_options_with_expressions(job, remaining_options)
     if not _try_convert_access_pattern(
         job, remaining_options
     ) or not _try_convert_ioengine_and_iodepth(job, remaining_options):
@@ -272,7 +272,7 @@ def _convert_options(job: JobDraft, remaining_options: Options) -> None:
         _convert_remaining_option(job, option, value, kb_base)
 
 
-def _drop_variable_expressions(job: JobDraft, remaining_options: Options) -> None:
+def _drop_options_with_expressions(job: JobDraft, remaining_options: Options) -> None:
     """Drop what only a running fio knows of options that a workload has."""
     for option, value in list(remaining_options.items()):
         if option not in FIO_OPTIONS and option not in _KEYS:

@@ -476,7 +476,7 @@ class YcsbImporter:
             file_set.mark_used_and_read(log_file)
 
 
-def _operation_count(section: Mapping[str, str]) -> int:
+def _operation_count_with_failed(section: Mapping[str, str]) -> int:
     """How many operations a section counts, those that failed too."""
     return round(parse_number(section.get("Operations", "")) or 0)
 
@@ -491,7 +491,7 @@ def _operation_figures(
     sections: Mapping[str, Mapping[str, str]],
     seconds: float | None,
 ) -> OperationFigures:
-    count = _operation_count(section)
+    count = _operation_count_with_failed(section)
     failed = sum(
         round(parse_number(value) or 0)
         for key, value in section.items()

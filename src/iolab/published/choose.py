@@ -356,7 +356,7 @@ class RequirementFulfilment(StrEnum):
     NO = "no"
 
     @property
-    def rank(self) -> int:
+    def severity(self) -> int:
         """0 for yes; the worst of several decides."""
         return list(RequirementFulfilment).index(self)
 
@@ -450,7 +450,7 @@ def sort_best_first(evaluations: Iterable[OfferEvaluation]) -> tuple[OfferEvalua
         sorted(
             every,
             key=lambda candidate: (
-                candidate.status_when_scaled.rank,
+                candidate.status_when_scaled.severity,
                 candidate.cost if alike and candidate.cost is not None else math.inf,
                 math.inf if candidate.node_count is None else candidate.node_count,
             ),
@@ -564,9 +564,11 @@ def _maximum_metric_result(
     ]
     if not candidates:
         return _unknown_result(name, "it has no such figure of this workload")
-    best = min(candidates, key=lambda point: _high_end_of_latency(point.latencies[need.metric]))
+    best = min(
+        candidates, key=lambda point: _latency_high_end_or_infinity(point.latencies[need.metric])
+    )
     metric = best.latencies[need.metric]
-    most = _high_end_of_latency(metric)
+    most = _latency_high_end_or_infinity(metric)
     certain = _figure_trust_status(best, metric)
     answer, scaled = (
         _requirement_status_by_figure(
@@ -662,7 +664,7 @@ def _latency_limit_status(point: OfferedPoint, limit: MaximumMetric) -> Requirem
         return RequirementFulfilment.UNKNOWN
     return (
         RequirementFulfilment.YES
-        if _high_end_of_latency(metric) <= limit.maximum
+        if _latency_high_end_or_infinity(metric) <= limit.maximum
         else RequirementFulfilment.NO
     )
 
@@ -677,7 +679,7 @@ def _low_end_of_rate(metric: Metric) -> float:
     return metric.low if metric.low is not None else metric.value or 0.0
 
 
-def _high_end_of_latency(metric: Metric) -> float:
+def _latency_high_end_or_infinity(metric: Metric) -> float:
     """The high end of a latency; one that is only known to be more than a bound has none."""
     if metric.value is None:
         return math.inf
@@ -755,4 +757,4 @@ def _scaled_energy(offer: Offer, node_count: int | None) -> EnergyCost | None:
 
 
 def _worst_status(answers: Iterable[RequirementFulfilment]) -> RequirementFulfilment:
-    return max(answers, key=lambda answer: answer.rank, default=RequirementFulfilment.YES)
+    return max(answers, key=lambda answer: answer.severity, default=RequirementFulfilment.YES)

@@ -121,14 +121,15 @@ def published_file_sections(published: PublishedSet) -> Iterator[PublishedFileSe
         title = key_text(name).capitalize()
         if isinstance(value, dict):
             yield PublishedFileSection(
-                title, tuple((_dotted_key_text(key), text) for key, text in _flat_key_texts(value))
+                title,
+                tuple((_dotted_key_text(key), text) for key, text in _flat_keys_and_texts(value)),
             )
         elif isinstance(value, list):
-            rows = [dict(_flat_key_texts(table)) for table in value if isinstance(table, dict)]
+            rows = [dict(_flat_keys_and_texts(table)) for table in value if isinstance(table, dict)]
             yield PublishedFileSection(title, table=_file_rows_table(title, rows))
 
 
-def _flat_key_texts(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _flat_keys_and_texts(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield from ((name, _value_text(value)) for name, value in flatten_table(table))
 
 

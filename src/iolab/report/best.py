@@ -343,7 +343,9 @@ def build_best_figure(
     if best is None:
         return BestFigure(*place, UNKNOWN_METRIC)
     key = best.median_run.key
-    reason = gravest_objection_code_and_text((best.median_run, *best.results), best.level)
+    reason = gravest_code_and_text_of_first_run_at_level(
+        (best.median_run, *best.results), best.level
+    )
     better = metric_spec(headline.workload.headline_or_rate_metric).better
     return BestFigure(
         *place,
@@ -432,7 +434,7 @@ def operation_latencies_text(operation_names_and_texts: Sequence[tuple[str, str]
     return " / ".join(f"{text} {word}" for word, text in operation_names_and_texts)
 
 
-def gravest_objection_code_and_text(
+def gravest_code_and_text_of_first_run_at_level(
     runs: Iterable[RunResult], level: VerdictLevel
 ) -> tuple[str, str]:
     """Why runs are of a level: code and sentence of the gravest objection; empty for none.

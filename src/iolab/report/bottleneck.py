@@ -18,7 +18,7 @@ from iolab.core.metric import VerdictLevel
 from iolab.core.resources import Resource, ResourceUse, RunResources
 from iolab.core.run import RunKey
 from iolab.core.study import Study
-from iolab.report.best import gravest_objection_code_and_text
+from iolab.report.best import gravest_code_and_text_of_first_run_at_level
 from iolab.report.numbers import DASH, axis_name_text, metric_value_text, value_text
 from iolab.report.phrases import (
     LEVEL_SENTENCES,
@@ -825,7 +825,7 @@ def _next_rate_step_text(finding: BottleneckFinding, points: Sequence[PointSumma
     if not lost:
         return recommended_step_text(finding)
     point, runs = min(lost, key=lambda item: item[0].key.axis)
-    code, _ = gravest_objection_code_and_text(runs, VerdictLevel.INVALID)
+    code, _ = gravest_code_and_text_of_first_run_at_level(runs, VerdictLevel.INVALID)
     why = f" ({code})" if code else ""
     return (
         f"{axis_values_phrase(point.key.axis)} was tried and was not kept{why}: the limit lies "
@@ -842,7 +842,7 @@ def recommended_step_text(finding: BottleneckFinding) -> str:
         BottleneckCause.DEVICE: "Add devices, or take faster ones.",
         BottleneckCause.DEVICE_OPEN: f"Raise the load to see whether {name} has more to give.",
         BottleneckCause.PROCESSORS: _OTHER_LOAD_REMEDY
-        if _is_mostly_other_load(use)
+        if _is_cpu_mostly_busy_with_other_load(use)
         else _NODE_PROCESSORS_REMEDY
         if use is not None and use.role is HostRole.HYPERVISOR
         else "Add clients or processors.",
@@ -883,7 +883,7 @@ def _higher_rate_step_text(finding: BottleneckFinding) -> str:
     return f"No higher rate was tried: raise {name} beyond {rate} to find the limit."
 
 
-def _is_mostly_other_load(resource_use: ResourceUse | None) -> bool:
+def _is_cpu_mostly_busy_with_other_load(resource_use: ResourceUse | None) -> bool:
     """Whether the load's own jobs used less than half of what of the processors was busy."""
     if resource_use is None or resource_use.own_load_share is None or resource_use.share is None:
         return False
@@ -1156,7 +1156,7 @@ def _cause_text(finding: BottleneckFinding) -> str:
     # Processors are no sure limit where hardly any of what they did was the load.
     if decision.cause is BottleneckCause.PROCESSORS and not decision.is_certain:
         doubt += "other load on the "
-    elif decision.cause is BottleneckCause.PROCESSORS and _is_mostly_other_load(
+    elif decision.cause is BottleneckCause.PROCESSORS and _is_cpu_mostly_busy_with_other_load(
         decision.limiting_use
     ):
         name = "that other load fills"

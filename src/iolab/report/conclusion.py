@@ -40,7 +40,7 @@ def conclusion_sentences(
         if demonstration_answer_prefix(brief.study, brief.facts):
             return value.replace("Best value: ", DEMONSTRATED_VALUE, 1) if costs else ""
         return value
-    return _machine_count_sentence(brief) or _bottleneck_sentences(brief)
+    return _machine_count_sentence(brief) or _bottlenecks_and_first_step_text(brief)
 
 
 def _best_value_for_money_sentence(brief: Brief, costs: Sequence[CostCapacityRow]) -> str:
@@ -98,7 +98,7 @@ def _machine_count_sentence(brief: Brief) -> str:
     return f"Plan for {what} at least; measure more of them to find the limit."
 
 
-def _bottleneck_sentences(brief: Brief) -> str:
+def _bottlenecks_and_first_step_text(brief: Brief) -> str:
     """What keeps the only configuration from more, and what to do about it first."""
     limits = brief.bottlenecks
     if not limits:

@@ -255,7 +255,7 @@ def hardware_tables(study: Study, facts: Mapping[str, HostFacts]) -> tuple[Table
     extra = list(dict.fromkeys(name for owner in owners for name, _ in owner.hardware))
     stated = ("Clients", *_CONFIGURATION_FACT_NAMES, *extra)
     names = (*stated, *_HOST_FACT_NAMES)
-    nodes = _hypervisor_facts(study, facts)
+    nodes = _facts_by_hypervisor(study, facts)
     node = (
         _distinct_texts_with_hosts({name: _hypervisor_text(host) for name, host in nodes.items()})
         or DASH
@@ -326,7 +326,7 @@ def hardware_fact_rows(
             ],
         )
     )
-    nodes = _hypervisor_facts(study, facts)
+    nodes = _facts_by_hypervisor(study, facts)
     # A box says what was measured in place of stated drives.
     are_others = any(_are_all_disks_virtual(_target_disks(hosts.values())) for _, hosts in own)
     rows = (
@@ -486,7 +486,7 @@ def _configuration_fact_texts(
     )
 
 
-def _hypervisor_facts(study: Study, facts: Mapping[str, HostFacts]) -> dict[str, HostFacts]:
+def _facts_by_hypervisor(study: Study, facts: Mapping[str, HostFacts]) -> dict[str, HostFacts]:
     """The facts of the nodes that guests were booted on."""
     nodes = (host.name for host in study.hosts if host.role is HostRole.HYPERVISOR)
     return {name: facts[name] for name in nodes if name in facts}

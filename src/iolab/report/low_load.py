@@ -13,7 +13,7 @@ from iolab.core.metric import Metric, VerdictLevel
 from iolab.core.metric_spec import BetterDirection
 from iolab.core.workload import Direction, NamedOperation
 from iolab.record import Record
-from iolab.report.best import disagreeing_repeats_text, gravest_objection_code_and_text
+from iolab.report.best import disagreeing_repeats_text, gravest_code_and_text_of_first_run_at_level
 from iolab.report.numbers import (
     DASH,
     NOT_DISTINGUISHABLE,
@@ -146,7 +146,7 @@ def latency_tie_texts_by_configuration(
     return {name: text for name, text in texts.items() if text}
 
 
-def has_reads(workload: Workload) -> bool:
+def may_read(workload: Workload) -> bool:
     """Whether it reads, also among other operations."""
     directions = workload.job.data_directions
     return not directions or Direction.READ in directions
@@ -166,7 +166,7 @@ def low_load_rows(brief: Brief) -> tuple[CostCapacityRow, ...]:
 def read_workload_sort_key(workload: Workload) -> tuple[bool, bool]:
     """Puts workloads that only read before those that mix, and these before others."""
     directions = workload.job.data_directions
-    return not has_reads(workload), len(directions) > 1
+    return not may_read(workload), len(directions) > 1
 
 
 def _low_load_row(brief: Brief, workload: Workload) -> CostCapacityRow | None:
@@ -245,7 +245,7 @@ def _invalid_or_failed_figures(points: Sequence[PointSummary]) -> dict[str, Cost
     for point in points:
         owner = point.key.configuration
         if not point.is_trusted and owner not in lost and point.key.axis == common:
-            why, _ = gravest_objection_code_and_text(point.runs, VerdictLevel.INVALID)
+            why, _ = gravest_code_and_text_of_first_run_at_level(point.runs, VerdictLevel.INVALID)
             lost[owner] = CostCapacityFigure(owner, NOT_MEASURABLE, note=why)
     return lost
 

@@ -672,7 +672,7 @@ def _figure_cell(workload_row: WorkloadRow, configuration: str, anchors: RunAnch
             *figure.load_text.split(" · "),
             axis_text_not_in_title(figure),
             _sufficient_load_text(figure),
-            half_width_text(figure.value),
+            half_width_share_text(figure.value),
             repeats_range_text(figure),
         ),
         tuple(f"{name} {text}" for name, text in figure.latency_names_and_texts if text != DASH),
@@ -777,7 +777,7 @@ def _indicative_mark_text(figure: BestFigure) -> str:
     return f"{verdict_mark(VerdictLevel.INDICATIVE)} {VerdictLevel.INDICATIVE.value}"
 
 
-def half_width_text(metric: Metric) -> str:
+def half_width_share_text(metric: Metric) -> str:
     """Half of the interval as a share of the value, kept on one line; empty for none."""
     half = metric.half_width_share
     return "" if half is None else f"±{percent_text(half)}".replace(" ", "\N{NO-BREAK SPACE}")

@@ -482,7 +482,7 @@ def linked_finding_sentences(
             study,
             points,
             brief.gains_by_pair.gains_over_first(),
-            brief.run_resources_except_noise,
+            brief.run_resources_without_noise_runs,
             brief.gains_by_pair.gains(*pair) if pair else None,
         )
         if not _is_told_by_matrix(finding)

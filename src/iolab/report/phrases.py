@@ -108,7 +108,7 @@ class Objection(Record, dict=True):
             run
             for run in self.runs
             if any(
-                check.code == self.code and _check_message(check) in covered
+                check.code == self.code and _check_result_message(check) in covered
                 for check in run.verdict.objections
             )
         )
@@ -119,7 +119,7 @@ class Objection(Record, dict=True):
         return len(self.runs) == self.session_run_count
 
 
-def _check_message(check: CheckResult) -> str:
+def _check_result_message(check: CheckResult) -> str:
     """A check's sentence; a small share of the run's own I/O as times it, as larger ones are.
 
     Sessions have it in per cent, cut at 100, that were judged before all were told alike.
@@ -165,7 +165,7 @@ def merge_objections(
         Objection(
             code=code,
             level=level,
-            messages=tuple(dict.fromkeys(_check_message(check) for _, check in hits)),
+            messages=tuple(dict.fromkeys(_check_result_message(check) for _, check in hits)),
             runs=tuple(result for result, _ in hits),
             session_run_count=len(results),
             configuration_titles=names,

@@ -266,13 +266,13 @@ def _largest_quotients_sentence(groups: Sequence[Sequence[Quotient]], styles: Se
         name = styles[best.dividend.configuration].title
         who = f"{name} has the most, " if len(of) > 1 and best.dividend.has_valid_level else ""
         doubt = "" if best.dividend.has_valid_level else f" ({name}), invalid"
-        if who and any(_intervals_overlap(best, other) for other in sound if other is not best):
+        if who and any(_do_intervals_overlap(best, other) for other in sound if other is not best):
             doubt = ", with low confidence"
         sentences.append(f"{_quotient_title(best)}: {who}{quotient_value_text(best.value)}{doubt}")
     return first_statements_sentence(sentences)
 
 
-def _intervals_overlap(best: Quotient, other: Quotient) -> bool:
+def _do_intervals_overlap(best: Quotient, other: Quotient) -> bool:
     """Whether what both may be meets, as far as that is known."""
     low, high = best.value.low, other.value.high
     return low is not None and high is not None and low <= high

@@ -164,7 +164,7 @@ async def _metrics_view(context: ServerContext, request: Request) -> Response:
 
 
 async def _report_view(context: ServerContext, request: Request) -> Response:
-    place, report = await _find_folder_and_report(context, request)
+    place, report = await _find_folder_and_report_or_start_making(context, request)
     if report is None:
         return _page_response(report_in_progress_html(place), 202)
     headers = {"content-type": HTML, "content-security-policy": report_csp()}
@@ -175,7 +175,7 @@ async def _report_view(context: ServerContext, request: Request) -> Response:
 
 async def _download_view(context: ServerContext, request: Request) -> Response:
     """The report as `iolab report` writes it, to be kept."""
-    place, report = await _find_folder_and_report(context, request)
+    place, report = await _find_folder_and_report_or_start_making(context, request)
     if report is None:
         return _page_response(report_in_progress_html(place), 202)
     headers = {
@@ -186,7 +186,7 @@ async def _download_view(context: ServerContext, request: Request) -> Response:
     return await _compressed_response(WebPage(body, headers), request)
 
 
-async def _find_folder_and_report(
+async def _find_folder_and_report_or_start_making(
     context: ServerContext, request: Request
 ) -> tuple[SessionFolder, CompressedPage | None]:
     """The session of an address, and its report as it stands now."""

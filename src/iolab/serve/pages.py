@@ -239,12 +239,12 @@ def _verdict_badge_html(verdict: ComparisonVerdict, prefix: str = "") -> str:
 
 def _forest_row_svg(comparison: Comparison, scale_half_width: float) -> str:
     """The ratio and its interval on the scale of the page, around the line of 1."""
-    at, middle = _x_position(comparison.ratio, scale_half_width), f"{WIDTH / 2:g}"
+    at, middle = _x_position_of_ratio(comparison.ratio, scale_half_width), f"{WIDTH / 2:g}"
     reach = ""
     if comparison.low is not None and comparison.high is not None:
         low, high = (
-            _x_position(comparison.low, scale_half_width),
-            _x_position(comparison.high, scale_half_width),
+            _x_position_of_ratio(comparison.low, scale_half_width),
+            _x_position_of_ratio(comparison.high, scale_half_width),
         )
         reach = f'<line x1="{low}" x2="{high}" y1="7" y2="7" class="reach"/>'
     return (
@@ -255,7 +255,7 @@ def _forest_row_svg(comparison: Comparison, scale_half_width: float) -> str:
     )
 
 
-def _x_position(ratio: float, scale_half_width_ln: float) -> float:
+def _x_position_of_ratio(ratio: float, scale_half_width_ln: float) -> float:
     """Where a ratio lies on the drawing."""
     if not ratio > 0:
         return 0.0

@@ -12,7 +12,7 @@ from iolab.importers.foreign_run import EvidenceKind
 from iolab.importers.submissions.result_folder import TreeReader, find_result_folders
 from iolab.importers.submissions.row import RowStatus
 from iolab.importers.submissions.rows import read_submission_tree
-from iolab.importers.submissions.yaml_scalars import yaml_scalar_paths_and_texts
+from iolab.importers.submissions.yaml_scalars import yaml_scalar_key_paths_and_texts
 from tests.cli.in_process import call
 from tests.importers.importing import lay_down
 from tests.importers.submissions.tree_writer import (
@@ -86,7 +86,7 @@ def test_too_many_entries_and_bytes_are_told(tmp_path: Path) -> None:
 
 def test_values_of_yaml_have_their_paths() -> None:
     text = "a:\n- b: '1'\n  c:\n  - d\n  - e: 2 # two\n- b: 3\nf: &id001\n  g: x: y\n"
-    assert dict(yaml_scalar_paths_and_texts(text)) == {
+    assert dict(yaml_scalar_key_paths_and_texts(text)) == {
         "a.0.b": "1",
         "a.0.c.0": "d",
         "a.0.c.1.e": "2",

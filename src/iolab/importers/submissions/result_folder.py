@@ -16,7 +16,7 @@ from msgspec import Struct
 from iolab.core import limits
 from iolab.core.regular_file import read_regular_file
 from iolab.importers.files import ForeignFileError
-from iolab.importers.submissions.yaml_scalars import yaml_scalar_paths_and_texts
+from iolab.importers.submissions.yaml_scalars import yaml_scalar_key_paths_and_texts
 from iolab.record import DECODE_ERRORS, Record
 from iolab.text import excerpt
 
@@ -161,7 +161,7 @@ class ResultFolder(Record, dict=True):
     def configuration_values(self) -> Mapping[str, str]:
         """The values of that file by their path."""
         return dict(
-            yaml_scalar_paths_and_texts(
+            yaml_scalar_key_paths_and_texts(
                 self.read_text_or_note_unreadable(self.configuration_file_name)
             )
         )

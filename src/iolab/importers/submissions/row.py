@@ -11,7 +11,7 @@ from typing import Final
 
 from iolab.importers.foreign_run import EvidenceKind, FileEvidence
 from iolab.importers.submissions.result_folder import ResultFolder, number_at_keys
-from iolab.importers.submissions.yaml_scalars import yaml_scalar_paths_and_texts
+from iolab.importers.submissions.yaml_scalars import yaml_scalar_key_paths_and_texts
 from iolab.record import Record
 from iolab.units import GIB, MIB, format_rate_bytes
 
@@ -103,7 +103,7 @@ class SubmittedRow(Record, dict=True):
                     text = self.folders[0].reader.read(path).decode("utf-8", "replace")
                 except OSError:
                     break
-                return f"systems/{path.name}", dict(yaml_scalar_paths_and_texts(text))
+                return f"systems/{path.name}", dict(yaml_scalar_key_paths_and_texts(text))
         return "", {}
 
     def _organization_folders(self) -> Iterator[Path]:

@@ -16,7 +16,7 @@ _LINE: Final = re.compile(r"^( *)((?:- )*)([\w./-]+):(?: +(.*?))?\s*$")
 _ITEM: Final = re.compile(r"^( *)- +(.*?)\s*$")
 
 
-def yaml_scalar_paths_and_texts(text: str) -> Iterator[tuple[str, str]]:
+def yaml_scalar_key_paths_and_texts(text: str) -> Iterator[tuple[str, str]]:
     """Each value as `clients.0.networking.1.speed` and its text without quotes."""
     keys: list[tuple[int, str]] = []
     counts: dict[str, int] = {}
@@ -25,12 +25,12 @@ def yaml_scalar_paths_and_texts(text: str) -> Iterator[tuple[str, str]]:
         if match is None:
             item = _ITEM.match(line)
             if item:
-                path = _push_item_and_return_path(keys, len(item[1]), counts, is_item=True)
+                path = _push_item_and_return_key_path(keys, len(item[1]), counts, is_item=True)
                 yield path, _text_without_quotes(item[2])
             continue
         indent = len(match[1])
         for _ in range(match[2].count("-")):
-            _push_item_and_return_path(keys, indent, counts, is_item=True)
+            _push_item_and_return_key_path(keys, indent, counts, is_item=True)
             indent += 2
         while keys and keys[-1][0] >= indent:
             keys.pop()
@@ -42,7 +42,7 @@ def yaml_scalar_paths_and_texts(text: str) -> Iterator[tuple[str, str]]:
             yield ".".join(key for _, key in keys), value
 
 
-def _push_item_and_return_path(
+def _push_item_and_return_key_path(
     keys: list[tuple[int, str]], indent: int, last_index_by_list: dict[str, int], *, is_item: bool
 ) -> str:
     """Make the item at that indent the last of the keys; returns its path."""

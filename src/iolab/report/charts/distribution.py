@@ -87,7 +87,7 @@ def latency_distribution_figure(
     return Figure(
         subject=subject,
         title=title,
-        finding=_distribution_sentence([line.curve for line in shown], noun),
+        finding=_distribution_sentences_text([line.curve for line in shown], noun),
         note=note,
         plots=(Plot(HEIGHT, marks, _percentile_axis(reach, noun), scale, ends),),
         table=_percentile_table(title, [line.curve for line in styled_curves], noun),
@@ -139,7 +139,7 @@ def _percentile_axis(tail_max: float, noun: str) -> ChartAxis:
     return ChartAxis(scale, ticks, f"percentile of the {noun}", "nines", has_grid=True)
 
 
-def _distribution_sentence(curves: Sequence[LatencyCurve], noun: str) -> str:
+def _distribution_sentences_text(curves: Sequence[LatencyCurve], noun: str) -> str:
     """Each curve in a sentence; of many only the first and the last."""
     if len(curves) > SENTENCES_MAX:
         curves = (curves[0], curves[-1])

@@ -382,7 +382,7 @@ class _SvgWriter:
                 _element_text(
                     "path",
                     transform=move,
-                    d=_verdict_marker_path(level, size),
+                    d=_verdict_marker_svg_path(level, size),
                     fill=own,
                     stroke_dasharray=_dash_array_text(_BARE_DASH) if is_broken else None,
                 )
@@ -537,7 +537,7 @@ def _places_with_value(line: Line) -> list[tuple[float, float]]:
     return [(x, y) for x, y in line.places if y is not None]
 
 
-def _verdict_marker_path(level: VerdictLevel, size: float) -> str:
+def _verdict_marker_svg_path(level: VerdictLevel, size: float) -> str:
     """The marker of a verdict: a circle is valid, a diamond indicative, a cross invalid."""
     r = _coord_text(math.sqrt(size) / 2)
     if level is VerdictLevel.VALID:

@@ -404,7 +404,7 @@ def _run_blocks(page: ReportPage, configuration_titles: Mapping[str, str]) -> It
     for part, own in zip(shown_runs, shown, strict=True):
         yield Heading(run_with_configuration_text(part.result, configuration_titles), 3)
         trace = part.storage_text.removeprefix(session)
-        checks = _checks_note_if_unusual(part.result, usual)
+        checks = _passed_checks_note_if_unusual(part.result, usual)
         yield Paragraph(trace, ParagraphStyle.ITEM, part.result.verdict.level, checks)
         if own:
             yield FigureGroup(own, is_detailed=True)
@@ -415,7 +415,7 @@ def _run_blocks(page: ReportPage, configuration_titles: Mapping[str, str]) -> It
     yield _verdicts_and_folders_table(others, configuration_titles, usual, session)
 
 
-def _checks_note_if_unusual(result: RunResult, usual_checks_note: str) -> str:
+def _passed_checks_note_if_unusual(result: RunResult, usual_checks_note: str) -> str:
     note = passed_checks_text(result.verdict)
     return "" if note == usual_checks_note else note
 
@@ -463,7 +463,7 @@ def _verdicts_and_folders_table(
             run_with_configuration_text(part.result, configuration_titles),
             part.result.verdict.level,
             part.storage_text.removeprefix(stripped_prefix),
-            _checks_note_if_unusual(part.result, usual_checks_note) or DASH,
+            _passed_checks_note_if_unusual(part.result, usual_checks_note) or DASH,
         )
         for part in run_sections
     )
