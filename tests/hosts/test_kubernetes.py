@@ -198,14 +198,14 @@ def test_why_a_pod_waits_is_told(
     objects: list[dict[str, Any]], events: list[dict[str, Any]], reason: WaitReason
 ) -> None:
     seen = pod_snapshot(["p-0"], objects, events)
-    assert (seen.ready, seen.reasons) == ((), (reason,))
+    assert (seen.ready_pod_names, seen.wait_reasons) == ((), (reason,))
 
 
 def test_a_pod_on_its_way_out_is_not_ready() -> None:
     leaving = pod("p-0", "Running", **READY)
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    assert pod_snapshot(["p-0"], [pod("p-0", "Running", **READY)], []).ready == ("p-0",)
-    assert pod_snapshot(["p-0"], [leaving], []).ready == ()
+    assert pod_snapshot(["p-0"], [pod("p-0", "Running", **READY)], []).ready_pod_names == ("p-0",)
+    assert pod_snapshot(["p-0"], [leaving], []).ready_pod_names == ()
 
 
 def test_a_reason_of_many_is_told_once() -> None:
@@ -215,7 +215,7 @@ def test_a_reason_of_many_is_told_once() -> None:
 
 @pytest.mark.parametrize("objects", [[{}], [{"kind": "Pod", "metadata": 1, "status": []}]])
 def test_answers_of_another_shape_are_no_crash(objects: list[dict[str, Any]]) -> None:
-    assert pod_snapshot(["p-0"], objects, [{}, {"involvedObject": 1}]).ready == ()
+    assert pod_snapshot(["p-0"], objects, [{}, {"involvedObject": 1}]).ready_pod_names == ()
 
 
 def test_errors_of_kubectl_are_told_without_its_log() -> None:

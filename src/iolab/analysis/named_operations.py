@@ -31,9 +31,9 @@ Percentiles = Sequence[tuple[str, float]]
 
 
 class OperationsView(RunView, Record, dict=True):
-    """A run with the sums of its operations; axis 1 of these is that of `named_operations`."""
+    """A run with the sums of its operations; axis 1 of these is that of `operations_in_sums`."""
 
-    named_operations: ClassVar[tuple[NamedOperation, ...]] = ()
+    operations_in_sums: ClassVar[tuple[NamedOperation, ...]] = ()
     operations: OperationSums | None = None
 
     @property
@@ -49,26 +49,26 @@ class OperationsView(RunView, Record, dict=True):
 
     def operation_count(self, host_indexes: Sequence[int], operation: NamedOperation) -> int:
         """How many of an operation those hosts did in the window."""
-        place = self.named_operations.index(operation)
+        place = self.operations_in_sums.index(operation)
         return int(self.operation_sums.completed[list(host_indexes), place].sum())
 
     def operation_rate_per_s(self, host_indexes: Sequence[int], operation: NamedOperation) -> float:
         """How many of an operation those hosts did a second, together."""
-        place, picked = self.named_operations.index(operation), list(host_indexes)
+        place, picked = self.operations_in_sums.index(operation), list(host_indexes)
         return float(
             (self.operation_sums.completed[picked, place] / self.load.seconds[picked]).sum()
         )
 
     def operation_total_ns(self, host_indexes: Sequence[int], operation: NamedOperation) -> float:
         """The time that all of an operation took on those hosts together."""
-        place = self.named_operations.index(operation)
+        place = self.operations_in_sums.index(operation)
         return float(self.operation_sums.lat_sum_ns[list(host_indexes), place].sum())
 
     def operation_histogram(
         self, host_indexes: Sequence[int], operation: NamedOperation
     ) -> Histogram:
         """The latencies of those hosts, merged bin by bin."""
-        place = self.named_operations.index(operation)
+        place = self.operations_in_sums.index(operation)
         return Histogram(self.operation_sums.bins[list(host_indexes), place].sum(axis=0))
 
     def latency_values(
@@ -115,7 +115,7 @@ class OperationsAnalysis(LoadAnalysis[ViewT], ABC):
     ) -> ViewT:
         """With what its operations did."""
         view = super().build_view(record, facts, telemetry, host_kinds)
-        operations = self.view_type.named_operations
+        operations = self.view_type.operations_in_sums
         own = sum_operations_in_window(record, operations, view.load.measured_part)
         return self.view_type(**{**asdict(view), "operations": own})
 

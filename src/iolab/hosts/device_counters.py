@@ -45,7 +45,7 @@ class HostDisksSnapshot(Record):
     """The devices of a host at one moment of its monotonic clock."""
 
     mono_ns: int
-    disks: dict[str, DiskCounts]
+    counts_by_disk: dict[str, DiskCounts]
 
 
 def disks_snapshot_from_sample(sample: Message) -> HostDisksSnapshot:
@@ -89,7 +89,7 @@ def device_deltas(
     """
     moved = []
     for name in devices:
-        then, now = before.disks.get(name, _NO_COUNTS), after.disks.get(name)
+        then, now = before.counts_by_disk.get(name, _NO_COUNTS), after.counts_by_disk.get(name)
         if now is None:
             continue
         grown: dict[str, Any] = {

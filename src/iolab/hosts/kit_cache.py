@@ -68,13 +68,13 @@ _MODE: Final = 0o600
 class KitRecipe(Record):
     """One kit and how it is made: `kit_family` is what `name` begins with, up to its first hyphen.
 
-    `build` gets an empty folder, and returns the one below it that shall be the kit. `message`
-    is told to the user before.
+    `builder` gets an empty folder, and returns the one below it that shall be the kit.
+    `progress_message` is told to the user before.
     """
 
     name: str
-    message: str
-    build: Callable[[Path], Awaitable[Path]]
+    progress_message: str
+    builder: Callable[[Path], Awaitable[Path]]
 
     @property
     def kit_family(self) -> str:
@@ -100,7 +100,7 @@ class KitCache(Record):
         try:
             async with _exclusive_file_lock(folder.with_name(f".{folder.name}.lock"), notify):
                 if not _try_lock_complete_kit(folder):
-                    notify(recipe.message)
+                    notify(recipe.progress_message)
                     await _build_and_name_kit(recipe, folder)
                     await asyncio.to_thread(_remove_old_kits, folder, recipe.kit_family)
         except OSError as fault:
@@ -119,7 +119,7 @@ async def _build_and_name_kit(recipe: KitRecipe, folder: Path) -> None:
     await asyncio.to_thread(_remove_abandoned_builds, folder)
     aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
-        made = await recipe.build(aside)
+        made = await recipe.builder(aside)
         (made / TOKEN).write_text(secrets.token_hex(32))
         made.rename(folder)
         _try_lock_complete_kit(folder)

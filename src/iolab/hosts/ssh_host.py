@@ -76,7 +76,7 @@ class _SharedJumpLogin(Struct):
 
     route: SshRoute
     login: asyncio.Task[SshSession]
-    users: int = 0
+    user_count: int = 0
 
 
 class SshConnections:
@@ -98,11 +98,11 @@ class SshConnections:
 
     async def release_jump_login(self, login: _SharedJumpLogin) -> None:
         """One user less of a jump host; the last one closes it."""
-        login.users -= 1
+        login.user_count -= 1
         failed = login.login.done() and (login.login.cancelled() or login.login.exception())
-        if (login.users == 0 or failed) and self._logins.get(login.route) is login:
+        if (login.user_count == 0 or failed) and self._logins.get(login.route) is login:
             del self._logins[login.route]
-        if login.users == 0:
+        if login.user_count == 0:
             outcome = (await asyncio.gather(login.login, return_exceptions=True))[0]
             if isinstance(outcome, SshSession):
                 await outcome.release()
@@ -150,7 +150,7 @@ class SshConnections:
                 self._acquire_through_jump_hosts(what, host, way), name=what
             )
             gate = self._logins[way] = _SharedJumpLogin(way, login)
-        gate.users += 1
+        gate.user_count += 1
         try:
             # One host that gives up must not take the jump host from the others.
             await asyncio.shield(gate.login)
@@ -230,7 +230,7 @@ class SshConnections:
                     return await asyncssh.connect(
                         **prepared.arguments,
                         tunnel=tunnel,
-                        known_hosts=prepared.known,
+                        known_hosts=prepared.known_hosts,
                         client_factory=lambda: _LoginObserver(prepared),
                     )
             except (OSError, ValueError, asyncssh.Error) as fault:
@@ -242,8 +242,8 @@ class _PreparedLogin(Struct):
 
     arguments: dict[str, Any]
     attempt: LoginAttempt
-    known: asyncssh.SSHKnownHosts
-    alias: str | None
+    known_hosts: asyncssh.SSHKnownHosts
+    host_key_alias: str | None
     jump_hosts: tuple[JumpHost, ...]
 
 
@@ -263,9 +263,9 @@ class _LoginObserver(asyncssh.SSHClient):
         self, host: str, addr: str, port: int, key: asyncssh.SSHKey
     ) -> bool:
         """A key that no file vouches for: noted, and refused."""
-        named = self._prepared.alias or host
+        named = self._prepared.host_key_alias or host
         asked_port = port if port != asyncssh.DEFAULT_PORT else None
-        trusted = self._prepared.known.match(named, addr, asked_port)[0]
+        trusted = self._prepared.known_hosts.match(named, addr, asked_port)[0]
         self._prepared.attempt.untrusted_key = key
         self._prepared.attempt.has_other_trusted_key = bool(trusted)
         return False

@@ -78,7 +78,7 @@ async def wait_for_hang_and_raise(workdir: WorkDirectory, activity_text: str) ->
         if not workdir.devices:
             continue
         snapshot = await take_disks_snapshot(workdir.host)
-        now = [snapshot.disks.get(name) for name in workdir.devices]
+        now = [snapshot.counts_by_disk.get(name) for name in workdir.devices]
         still_s = still_s + LOOK_S if now == before else 0.0
         before = now
         if still_s >= HUNG_S:

@@ -108,7 +108,7 @@ class SessionLedger:
 def bytes_written_since_boot(workdir: WorkDirectory, snapshot: HostDisksSnapshot) -> int | None:
     """The bytes that were written to its device since the boot; None without one."""
     device = workdir.target_facts.device if workdir.target_facts else None
-    counts = snapshot.disks.get(device) if device else None
+    counts = snapshot.counts_by_disk.get(device) if device else None
     if counts is None:
         # A device that did nothing since the boot is not in the list.
         return 0 if workdir.device else None

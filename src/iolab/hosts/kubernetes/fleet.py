@@ -195,13 +195,14 @@ async def wait_until_ready(fleet: PodFleet, notify: Notify) -> None:
         snapshot = await _retry_while_unreachable(
             lambda: _read_pod_snapshot(fleet, names), deadline
         )
-        missing = len(names) - len(snapshot.ready)
+        missing = len(names) - len(snapshot.ready_pod_names)
         if not missing:
             return
-        final = [reason for reason in snapshot.reasons if reason.is_final]
+        final = [reason for reason in snapshot.wait_reasons if reason.is_final]
         if final or clock() > deadline:
             raise _unready_pods_error(fleet, missing, snapshot, is_final=bool(final))
-        text = f"Waiting for {missing} of {len(names)} pods: {wait_reasons_text(snapshot.reasons)}"
+        reasons_text = wait_reasons_text(snapshot.wait_reasons)
+        text = f"Waiting for {missing} of {len(names)} pods: {reasons_text}"
         if text != shown_text:
             notify(f"{text}.")
         shown_text = text
@@ -406,7 +407,7 @@ def _unready_pods_error(
             f"{list_text(subjects, SUBJECTS_LISTED_MAX)}: {text.rstrip('.')}.",
             _hint_for_message(text, _UNREADY_POD_HINT),
         )
-        for text, subjects in subjects_by_message(snapshot.reasons).items()
+        for text, subjects in subjects_by_message(snapshot.wait_reasons).items()
     )
     return HostError(message, hint, faults)
 
@@ -432,7 +433,7 @@ async def _read_pod_snapshot(fleet: PodFleet, names: list[str]) -> PodSnapshot:
     kubectl = kubectl_for_fleet(fleet)
     objects = await _list_session_objects(kubectl, fleet.name)
     snapshot = pod_snapshot(names, objects, ())
-    if len(snapshot.ready) == len(names):
+    if len(snapshot.ready_pod_names) == len(names):
         return snapshot
     try:
         events = await kubectl.list_objects("get", "events")

@@ -58,8 +58,8 @@ class WaitReason(Record):
 class PodSnapshot(Record):
     """What was seen of a fleet: which pods are ready, and why the others are not."""
 
-    ready: tuple[str, ...]
-    reasons: tuple[WaitReason, ...]
+    ready_pod_names: tuple[str, ...]
+    wait_reasons: tuple[WaitReason, ...]
 
 
 def pod_snapshot(

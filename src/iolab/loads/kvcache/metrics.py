@@ -45,7 +45,7 @@ PREFIX_KEYS: Final = tuple(KvCacheOperation.PREFIX_LOAD.latency_key(name) for na
 class KvCacheView(OperationsView, Record, dict=True):
     """A run with what its requests did."""
 
-    named_operations: ClassVar[tuple[NamedOperation, ...]] = tuple(KvCacheOperation)
+    operations_in_sums: ClassVar[tuple[NamedOperation, ...]] = tuple(KvCacheOperation)
 
     @property
     def kv_job(self) -> KvCacheJob:

@@ -97,13 +97,13 @@ class GeneratorLimit(Record):
 
 
 class ObjectLayoutResult(Record):
-    """What a layout found and wrote on all hosts together; `examples` say why objects failed."""
+    """What a layout found and wrote on all hosts; `failure_examples` say why objects failed."""
 
     objects: int = 0
     bytes: int = 0
     found_objects: int = 0
-    failed: int = 0
-    examples: tuple[str, ...] = ()
+    failed_objects: int = 0
+    failure_examples: tuple[str, ...] = ()
 
     @classmethod
     def from_answer(cls, answer: object) -> ObjectLayoutResult:
@@ -122,8 +122,8 @@ class ObjectLayoutResult(Record):
             self.objects + other.objects,
             self.bytes + other.bytes,
             self.found_objects + other.found_objects,
-            self.failed + other.failed,
-            (*self.examples, *other.examples)[:EXAMPLES_MAX],
+            self.failed_objects + other.failed_objects,
+            (*self.failure_examples, *other.failure_examples)[:EXAMPLES_MAX],
         )
 
 
@@ -381,10 +381,10 @@ class ObjectsDriver(ProcessDriver):
         if session.stop.is_requested:
             return
         whole = sum(laid_out, ObjectLayoutResult())
-        if whole.failed or whole.objects < data_set.object_count:
-            why = "; ".join(example.rstrip(".") for example in whole.examples)
+        if whole.failed_objects or whole.objects < data_set.object_count:
+            why = "; ".join(example.rstrip(".") for example in whole.failure_examples)
             message = (
-                f"{whole.failed} of {data_set.object_count} objects could not be put in "
+                f"{whole.failed_objects} of {data_set.object_count} objects could not be put in "
                 f"{access.store.url_text}: {why or 'no reason was given'}."
             )
             raise EngineError(message, request_failure_hint(why))

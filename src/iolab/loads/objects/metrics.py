@@ -62,7 +62,7 @@ TIMED: Final = (
 class ObjectsView(OperationsView, Record, dict=True):
     """A run with what was done to its objects."""
 
-    named_operations: ClassVar[tuple[NamedOperation, ...]] = ALL_OPERATIONS
+    operations_in_sums: ClassVar[tuple[NamedOperation, ...]] = ALL_OPERATIONS
 
     @property
     def has_measured_load(self) -> bool:

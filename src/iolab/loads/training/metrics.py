@@ -61,7 +61,7 @@ class StepShares(Record):
 class TrainingView(OperationsView, Record, dict=True):
     """A run with what its steps consist of."""
 
-    named_operations: ClassVar[tuple[NamedOperation, ...]] = tuple(TrainingOperation)
+    operations_in_sums: ClassVar[tuple[NamedOperation, ...]] = tuple(TrainingOperation)
 
     @property
     def training_job(self) -> TrainingJob:
