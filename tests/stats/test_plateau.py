@@ -25,8 +25,8 @@ def test_a_step_is_found_at_its_second(at: int, ratio: float) -> None:
     fall = find_fall_to_plateau(noisy(step(60, at, ratio), 0.01, seed=at))
     assert fall is not None
     assert abs(fall.second - at) <= 1
-    assert fall.plateau == pytest.approx(3000.0, rel=0.02)
-    assert fall.before == pytest.approx(3000.0 * ratio, rel=0.02)
+    assert fall.plateau_rate == pytest.approx(3000.0, rel=0.02)
+    assert fall.rate_before == pytest.approx(3000.0 * ratio, rel=0.02)
 
 
 def test_a_second_that_is_half_of_each_is_of_neither() -> None:
@@ -34,7 +34,7 @@ def test_a_second_that_is_half_of_each_is_of_neither() -> None:
     rates[20] = 4500.0
     fall = find_fall_to_plateau(rates)
     assert fall is not None
-    assert (fall.plateau, fall.before) == (3000.0, 6000.0)
+    assert (fall.plateau_rate, fall.rate_before) == (3000.0, 6000.0)
 
 
 def test_a_fall_on_a_real_device_that_took_two_seconds() -> None:
@@ -43,8 +43,8 @@ def test_a_fall_on_a_real_device_that_took_two_seconds() -> None:
     fall = find_fall_to_plateau(np.array([*burst, 500, 495, 513, 492, *[500.0] * 9]))
     assert fall is not None
     assert fall.second == 6
-    assert fall.plateau == pytest.approx(500, rel=0.01)
-    assert fall.before == pytest.approx(1470, rel=0.02)
+    assert fall.plateau_rate == pytest.approx(500, rel=0.01)
+    assert fall.rate_before == pytest.approx(1470, rel=0.02)
     uneven = [1358.0, 1500, 1500, 1500, 1500, 1532, 694, 500, 542, 490, 468, 542, 458, 500, 500]
     again = find_fall_to_plateau(np.array([*uneven, 495.0, 505, 542, 458]))
     assert again is not None

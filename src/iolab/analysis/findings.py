@@ -386,7 +386,7 @@ def knee_findings(study: Study, points: Sequence[PointSummary]) -> Iterator[Knee
         if rate is None or metric_spec(rate).better is BetterDirection.LOWER or len(names) != 1:
             continue
         (name,) = names
-        for fixed, curve in trusted_curves(members, name):
+        for fixed, curve in trusted_curves_by_other_axes(members, name):
             bend = _first_unprofitable_step(curve, name, rate)
             if bend is not None:
                 point, next_point, gained, waited = bend
@@ -414,7 +414,7 @@ def first_knee_load(
         return None
     each = (
         _first_unprofitable_step(curve, axis_name, rate_metric_key)
-        for _, curve in trusted_curves(points, axis_name)
+        for _, curve in trusted_curves_by_other_axes(points, axis_name)
     )
     return next((bend.point.load_on_axis(axis_name) for bend in each if bend is not None), None)
 
@@ -474,7 +474,7 @@ def _quotients_by_ranking_group(
     return by_kind
 
 
-def trusted_curves(
+def trusted_curves_by_other_axes(
     points: Iterable[PointSummary], axis_name: str
 ) -> Iterator[tuple[Axis, tuple[PointSummary, ...]]]:
     """The trusted points by the values of their other axes, each ascending in that axis of load."""
@@ -676,4 +676,11 @@ def _curve_through_point(
 ) -> tuple[PointSummary, ...]:
     """The points that differ from the best in that load alone."""
     fixed = axis_without_names(best.key.axis, axis_name)
-    return next((curve for other, curve in trusted_curves(points, axis_name) if other == fixed), ())
+    return next(
+        (
+            curve
+            for other, curve in trusted_curves_by_other_axes(points, axis_name)
+            if other == fixed
+        ),
+        (),
+    )

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from operator import itemgetter
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from iolab.analysis.resume_checks import session_index
 from iolab.core.configuration import Objective
@@ -141,19 +141,26 @@ class PointSummary(Record):
         return (f"{len(self.left_out_results)} of {total} runs left out",)
 
 
+class CurveKey(NamedTuple):
+    """Whose curve it is, as a configuration's, and the values of its axes but the one of load."""
+
+    owner: str
+    other_axes: Axis
+
+
 def group_along_load_axis(
     axis_name: str, items: Iterable[T], owner_and_axis_of_item: Callable[[T], tuple[str, Axis]]
-) -> Iterator[tuple[tuple[str, Axis], tuple[T, ...]]]:
+) -> Iterator[tuple[CurveKey, tuple[T, ...]]]:
     """What stands on an axis of load: by owner and other axes, each ascending in the load.
 
     `owner_and_axis_of_item` tells the owner of an item, as its configuration, and its axis values.
     """
-    by_place: dict[tuple[str, Axis], list[tuple[int, T]]] = {}
+    by_place: dict[CurveKey, list[tuple[int, T]]] = {}
     for item in items:
         owner, values = owner_and_axis_of_item(item)
         load = dict(values).get(axis_name)
         if isinstance(load, int):
-            by_place.setdefault((owner, axis_without_names(values, axis_name)), []).append(
+            by_place.setdefault(CurveKey(owner, axis_without_names(values, axis_name)), []).append(
                 (load, item)
             )
     for place, members in by_place.items():
@@ -162,7 +169,7 @@ def group_along_load_axis(
 
 def curves_along_load_axis(
     points: Iterable[PointSummary], axis_name: str
-) -> Iterator[tuple[tuple[str, Axis], tuple[PointSummary, ...]]]:
+) -> Iterator[tuple[CurveKey, tuple[PointSummary, ...]]]:
     """The points along an axis of load, by configuration and other axes."""
     return group_along_load_axis(
         axis_name, points, lambda point: (point.key.configuration, point.key.axis)

@@ -313,16 +313,16 @@ _ScoresByConfiguration = dict[str, ScoreInterval]
 class _ConfigurationScores(Record):
     """The configurations that are held against each other, and what is known of all of them.
 
-    `capacity` is TB by configuration, empty unless all tell the same kind, `metric` that kind.
-    `costs` are thousands of one currency, empty unless all tell theirs. `scores_by_dimension` are
-    the geometric means of the best figures by kind of performance, over the `workloads` that all
-    have in common, and `scores_by_workload` the figures of each of these.
+    Capacities are empty unless all tell the same kind, `metric` that kind. Costs are thousands of
+    one currency, empty unless all tell theirs. `scores_by_dimension` are the geometric means of the
+    best figures by kind of performance, over the `workloads` that all have in common, and
+    `scores_by_workload` the figures of each of these.
     """
 
     configuration_ids: tuple[str, ...]
-    capacity: Mapping[str, float]
+    terabytes_by_configuration: Mapping[str, float]
     metric: str
-    costs: Mapping[str, float]
+    cost_thousands_by_configuration: Mapping[str, float]
     currency: str
     scores_by_dimension: Mapping[str, _ScoresByConfiguration]
     scores_by_workload: Mapping[str, _ScoresByConfiguration]
@@ -334,20 +334,22 @@ class _ConfigurationScores(Record):
     @property
     def cost_divisor_text(self) -> str:
         """What figures are for, empty where not all costs are known."""
-        return f"{MONEY:g} {self.currency}" if self.costs else ""
+        return f"{MONEY:g} {self.currency}" if self.cost_thousands_by_configuration else ""
 
     def capacity_scores(self) -> _ScoresByConfiguration:
         """Capacity, for money where all costs are known; exact, since it is bought."""
         scores = {}
-        for configuration_id, size in self.capacity.items():
-            figure = size / self.costs.get(configuration_id, 1.0)
+        for configuration_id, size in self.terabytes_by_configuration.items():
+            figure = size / self.cost_thousands_by_configuration.get(configuration_id, 1.0)
             scores[configuration_id] = ScoreInterval(figure, figure, figure)
         return scores
 
     def scores_per_cost(self, scores: _ScoresByConfiguration) -> _ScoresByConfiguration:
         """Scores for money where all costs are known, else as they are."""
         return {
-            configuration_id: divide_score(score, self.costs.get(configuration_id, 1.0))
+            configuration_id: divide_score(
+                score, self.cost_thousands_by_configuration.get(configuration_id, 1.0)
+            )
             for configuration_id, score in scores.items()
         }
 
@@ -362,7 +364,7 @@ def recommendations(study: Study, best: Sequence[BestPointFinding]) -> Iterator[
     )
     if len(field.configuration_ids) < 2:
         return
-    if field.capacity:
+    if field.terabytes_by_configuration:
         yield _capacity_recommendation(field)
     performance = _mean_of_performance_scores(list(field.scores_by_dimension.values()))
     if performance:
@@ -370,7 +372,7 @@ def recommendations(study: Study, best: Sequence[BestPointFinding]) -> Iterator[
         yield _performance_recommendation(
             field, BuyerNeed.PERFORMANCE, performance, by_workload=by_workload
         )
-        if field.costs:
+        if field.cost_thousands_by_configuration:
             yield _performance_recommendation(
                 field,
                 BuyerNeed.VALUE,
@@ -400,7 +402,7 @@ def _shares_of_best_by_dimension(
         name: _shares_of_best(configuration_scores.scores_per_cost(own))
         for name, own in scores.items()
     }
-    if configuration_scores.capacity:
+    if configuration_scores.terabytes_by_configuration:
         sides = {CAPACITY: _shares_of_best(configuration_scores.capacity_scores()), **sides}
     return sides
 
@@ -435,7 +437,11 @@ def value_for_money(
 ) -> ValueForMoney:
     """Best rates for money, unless a configuration has no cost or rate, or there is only one."""
     field = _build_configuration_scores(configurations, best)
-    if not field.costs or len(field.configuration_ids) < 2 or not field.workloads:
+    if (
+        not field.cost_thousands_by_configuration
+        or len(field.configuration_ids) < 2
+        or not field.workloads
+    ):
         return ValueForMoney({}, 0, (), depends_on_weighing=False)
     scores, by_workload = (
         field.scores_per_cost(_mean_of_performance_scores(list(each.values())))
@@ -468,7 +474,7 @@ def _build_configuration_scores(
         for configuration_id in owners
     }
     used = [figure for several in scores_of_configuration.values() for figure in several]
-    metric, capacity = _capacity_metric_and_terabytes(configurations)
+    metric, capacity = _capacity_metric_and_terabytes_by_configuration(configurations)
     money = cost_currencies(configurations)
     priced = {
         configuration.id: configuration.cost.total / MONEY
@@ -479,9 +485,9 @@ def _build_configuration_scores(
     priced_alike = len(priced) == len(owners) and len(money) == 1
     return _ConfigurationScores(
         configuration_ids=owners,
-        capacity=capacity,
+        terabytes_by_configuration=capacity,
         metric=metric,
-        costs=priced if priced_alike else {},
+        cost_thousands_by_configuration=priced if priced_alike else {},
         currency=money[0] if priced_alike else "",
         scores_by_dimension=_performance_scores(scores_of_configuration),
         scores_by_workload={
@@ -498,7 +504,7 @@ def _build_configuration_scores(
     )
 
 
-def _capacity_metric_and_terabytes(
+def _capacity_metric_and_terabytes_by_configuration(
     configurations: Sequence[Configuration],
 ) -> tuple[str, dict[str, float]]:
     """Usable capacity where all tell it, else raw; nothing where they tell different ones."""

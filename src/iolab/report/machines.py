@@ -8,7 +8,7 @@ from itertools import groupby, pairwise
 from typing import Final
 
 from iolab.analysis.bottleneck.decision import WORTHWHILE_GAIN_SHARE
-from iolab.analysis.findings import BEND_LOADS_MIN, trusted_curves
+from iolab.analysis.findings import BEND_LOADS_MIN, trusted_curves_by_other_axes
 from iolab.analysis.points import Axis, PointSummary
 from iolab.core.metric import VerdictLevel
 from iolab.core.study import Study
@@ -55,7 +55,7 @@ def scaling_limits(study: Study, points: Sequence[PointSummary]) -> Iterator[Sca
                 and not point.key.excluded_hosts
             ]
             if axis is not None and workload.headline_metric is not None:
-                for fixed, curve in trusted_curves(members, axis):
+                for fixed, curve in trusted_curves_by_other_axes(members, axis):
                     if len(curve) >= BEND_LOADS_MIN:
                         yield _scaling_limit_of_curve(workload, axis, fixed, curve)
 

@@ -256,16 +256,16 @@ def _decay_shapes_and_norms(count: int, block_s: int) -> tuple[Floats, Floats, F
 class RateFall(Record):
     """What a volume does whose burst credits ran out: one fall to a level that then holds.
 
-    It came after `second` seconds, from the mean rate `before` to `plateau`.
+    It came after `second` seconds, from the mean rate `rate_before` to `plateau_rate`.
 
-    That second is the first one below the middle of both. `spread` is the standard deviation of the
-    plateau's seconds as a share of it.
+    That second is the first one below the middle of both. `plateau_spread_share` is the
+    standard deviation of the plateau's seconds as a share of it.
     """
 
     second: int
-    before: float
-    plateau: float
-    spread: float
+    rate_before: float
+    plateau_rate: float
+    plateau_spread_share: float
 
 
 def find_fall_to_plateau(rates: Floats) -> RateFall | None:

@@ -237,13 +237,14 @@ def check_burst_credits(view: RunView) -> CheckAnswer:
         return valid_answer("The rate does not fall to a plateau.", seconds=len(counted))
     evidence: EvidenceValues = {
         "fell_after_s": first + fall.second,
-        "before": fall.before,
-        "plateau": fall.plateau,
-        "spread": fall.spread,
+        "before": fall.rate_before,
+        "plateau": fall.plateau_rate,
+        "spread": fall.plateau_spread_share,
     }
     text = (
-        f"After {first + fall.second} s the rate fell from {format_count(fall.before)} to "
-        f"{format_count(fall.plateau)} IOPS and stayed there within {percent_text(fall.spread)}"
+        f"After {first + fall.second} s the rate fell from {format_count(fall.rate_before)} to "
+        f"{format_count(fall.plateau_rate)} IOPS and stayed there within "
+        f"{percent_text(fall.plateau_spread_share)}"
     )
     provisioned = _provisioned_iops_and_types(view)
     if provisioned is None:
@@ -252,7 +253,7 @@ def check_burst_credits(view: RunView) -> CheckAnswer:
             **evidence,
         )
     limit, types = provisioned
-    share = fall.plateau / limit
+    share = fall.plateau_rate / limit
     evidence |= {"provisioned": limit, "of_provisioned": share}
     why = (
         f"{percent_text(share)} of the {format_count(limit)} IOPS of {types} at this size of I/O: "

@@ -183,7 +183,7 @@ def _kit_digest(
     agent = build_environment.agent or agent_binary(build_environment.machine)
     files = [agent] if package.package_file is None else [agent, package.package_file]
     contents = (hashlib.sha256(path.read_bytes()).hexdigest() for path in files)
-    parts = (_KIT_LAYOUT, package.name, package.version, tools.digest(), *contents)
+    parts = (_KIT_LAYOUT, package.name, package.version, tools.file_states_digest(), *contents)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

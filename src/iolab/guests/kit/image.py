@@ -301,7 +301,7 @@ class FioWithLibraries(Record):
     version: str
     libraries: tuple[Path, ...]
 
-    def digest(self) -> str:
+    def file_states_digest(self) -> str:
         """Which files these are, by path, size and time of change."""
         digest = hashlib.sha256(self.version.encode())
         for path in (self.fio, *self.libraries):
