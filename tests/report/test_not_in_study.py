@@ -28,7 +28,10 @@ def _sentence(
     return not_in_study_sentence(replace(made, study=told, plan=source_of(told).plan, points=()))
 
 
-EVERY = (AccessPattern.RANDREAD, AccessPattern.WRITE, AccessPattern.RANDRW)
+READS = (AccessPattern.RANDREAD, AccessPattern.READ)
+WRITES = (AccessPattern.RANDWRITE, AccessPattern.WRITE)
+MIX = (AccessPattern.RANDRW,)
+EVERY = (*READS, *WRITES, *MIX)
 
 
 def test_a_study_with_all_of_it_says_nothing() -> None:
@@ -40,10 +43,13 @@ def test_a_study_with_all_of_it_says_nothing() -> None:
     [
         (EVERY, 1, False, "prices"),
         (EVERY, 8, True, "latency at one request at a time"),
-        (EVERY[1:], 1, True, "pure reads"),
-        (EVERY[::2], 1, True, "pure writes"),
-        (EVERY[:2], 1, True, "mixed reads and writes"),
-        (EVERY[2:], 1, False, "pure reads, pure writes, prices"),
+        ((*WRITES, *MIX), 1, True, "pure reads"),
+        ((*READS, *MIX), 1, True, "pure writes"),
+        ((*READS, *WRITES), 1, True, "mixed reads and writes"),
+        ((*READS, WRITES[0], *MIX), 1, True, "sequential writes"),
+        ((READS[0], *WRITES, *MIX), 1, True, "sequential reads"),
+        ((READS[0], WRITES[0], *MIX), 1, False, "prices"),
+        (MIX, 1, False, "pure reads, pure writes, prices"),
     ],
 )
 def test_what_a_study_lacks_is_named(
@@ -64,7 +70,7 @@ def test_writes_of_large_blocks_alone_are_told() -> None:
     sentence = not_in_study_sentence(
         replace(made, study=told, plan=source_of(told).plan, points=())
     )
-    assert tells(sentence, "Not in this study", "writes of small blocks", "1 MiB"), sentence
+    assert tells(sentence, "Not in this study", "pure writes of small blocks", "1 MiB"), sentence
     assert "reads of small" not in sentence
 
 

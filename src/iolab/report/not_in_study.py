@@ -20,6 +20,8 @@ _MEAN_LATENCY: Final = "_lat_ns_mean"
 
 _ONE_REQUEST: Final = "latency at one request at a time"
 
+_DIRECTION_NAMES: Final = ((Direction.READ, "reads"), (Direction.WRITE, "writes"))
+
 SMALL_BYTES: Final = 64 << 10
 """Blocks beyond it tell bandwidth, not operations."""
 
@@ -73,21 +75,31 @@ def _missing_load_texts(brief: Brief) -> Iterator[str]:
         yield "pure writes"
     if (True, True) not in known:
         yield "mixed reads and writes"
-    yield from _missing_small_operation_texts(brief)
+    yield from _missing_access_texts(brief)
     if not any(_may_keep_one_request(point.job) for point in brief.plan.points):
         yield _ONE_REQUEST
 
 
-def _missing_small_operation_texts(brief: Brief) -> Iterator[str]:
-    """Small reads or writes, where these are done alone in large blocks only."""
+def _missing_access_texts(brief: Brief) -> Iterator[str]:
+    """Small and sequential reads or writes, where these are done alone, and in other ways only.
+
+    Sequential ones are missed in one direction where the other one has them.
+    """
     sizes: dict[Direction, list[int]] = {}
+    random: dict[Direction, set[bool]] = {}
     for point in brief.plan.points:
         size = getattr(point.job, "block_bytes", None)
         if size and len(point.job.data_directions) == 1:
             sizes.setdefault(point.job.data_directions[0], []).append(size)
-    for direction, name in ((Direction.READ, "reads"), (Direction.WRITE, "writes")):
+            if access := getattr(point.job, "access", None):
+                random.setdefault(point.job.data_directions[0], set()).add(access.is_random)
+    for direction, name in _DIRECTION_NAMES:
         if sizes.get(direction) and min(sizes[direction]) > SMALL_BYTES:
-            yield f"{name} of small blocks (the smallest: {format_bytes(min(sizes[direction]))})"
+            least = format_bytes(min(sizes[direction]))
+            yield f"pure {name} of small blocks (the smallest: {least})"
+    for direction, name in _DIRECTION_NAMES:
+        if random.get(direction) == {True} and any(False in kinds for kinds in random.values()):
+            yield f"sequential {name}"
 
 
 def _does_read_and_does_write(

@@ -215,7 +215,9 @@ def _page_filler_blocks(page: ReportPage) -> Iterator[list[Block]]:
         ("More findings", [finding_block(own) for own in page.further_findings]),
     ):
         if items:
-            yield [Heading(name, 1), *items[:SPARE_ITEMS]]
+            shown = items[:SPARE_ITEMS]
+            count = f" ({len(shown)} of {len(items)}; all in the appendix)"
+            yield [Heading(name + count * (len(shown) < len(items)), 1), *shown]
     for repeat in page.repeat_instructions[:1]:
         yield [
             Heading("How to repeat it", 1),
