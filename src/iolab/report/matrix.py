@@ -581,10 +581,9 @@ def _cost_capacity_cell(
             for own in _second_best_figures(cost_capacity_row)
         }
     tie = ties.get(configuration, "")
-    chance = f"lead over it {tie}" if tie == MAYBE_CHANCE else ""
     return Cell(
         f"{INDISTINGUISHABLE_MARK if tie == NOT_DISTINGUISHABLE else ''}{figure.text}",
-        note=" · ".join(filter(None, (figure.note, chance))),
+        note="\n".join(filter(None, (figure.amount_note, figure.note))),
         is_bold=is_best,
         difference=next_best_text(ratio) if is_best and ratio is not None else "",
         bar=bar,
@@ -742,13 +741,14 @@ def indistinguishable_mark_text(workload_row: WorkloadRow, figure: BestFigure) -
 
 
 def _ratio_interval_to_best_text(workload_row: WorkloadRow, figure: BestFigure) -> str:
-    """`0.37× to 1.1× the best` of one that cannot be told from the best by this interval."""
+    """`0.37× to 1.1× the best`; empty for the best, and where its cell has the ratio to this one."""
+    is_told_by_best = figure is workload_row.next_best and _has_lead_ratio(workload_row)
     interval = _interval_of_ratio_to_best(workload_row, figure)
-    if interval is None or figure not in workload_row.indistinguishable:
+    if interval is None or figure is workload_row.best or is_told_by_best:
         return ""
-    doubt = f", {MAYBE_CHANCE}" if is_apart_from_best(workload_row, figure) else ""
-    low, high = map(ratio_text, interval)
-    return f"{low} to {high} the best{doubt}"
+    is_alike = figure in workload_row.indistinguishable
+    is_chance = is_alike and is_apart_from_best(workload_row, figure)
+    return f"{range_text(*map(ratio_text, interval))} the best{f', {MAYBE_CHANCE}' * is_chance}"
 
 
 def axis_text_not_in_title(figure: BestFigure) -> str:

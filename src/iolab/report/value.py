@@ -50,8 +50,8 @@ RATES_PER_TERABYTE_SHOWN: Final = ("1/s", "ops/s", "bytes/s")
 class CostCapacityFigure(Record):
     """A configuration's figure; `amount` is None where it cannot be compared.
 
-    `note` is what else is known of it. `tie_text` says why the best of the row is not surely better
-    than it, where the row tells that of each.
+    `amount_note` is what is known of the amount, `note` what else is known beside it. `tie_text`
+    says why the best of the row is not surely better than it, where the row tells that of each.
     """
 
     configuration: str
@@ -59,6 +59,7 @@ class CostCapacityFigure(Record):
     amount: float | None = None
     note: str = ""
     tie_text: str = ""
+    amount_note: str = ""
 
 
 class CostCapacityRow(Record, dict=True):
