@@ -40,7 +40,6 @@ def choice_sentence(
         _unsupported_lead_sentence(
             rest, configuration_titles, beginning="" if winners or not is_advice else TAKE_NONE
         ),
-        _runner_up_leads_sentence(rest, configuration_titles),
         _chance_leads_sentence(rest, configuration_titles),
         _indistinguishable_workloads_sentence(
             rest, len(rows), configuration_titles, is_advice=is_advice
@@ -145,41 +144,36 @@ def _title_and_alike_text(row: WorkloadRow, titles: Mapping[str, str]) -> str:
     return f"{row.title} ({list_text([titles.get(name, name) for name in names])})"
 
 
-def _runner_up_leads_sentence(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> str:
-    """Who surely leads the runner-up where only the lead over one that is worse may be chance.
-
-    `C is ahead of B in reads (1.45× to 1.92×).`
-    """
-    parts = [
-        f"{titles.get(row.best.configuration, row.best.configuration)} is ahead of "
-        f"{titles.get(second.configuration, second.configuration)} in {row.title} "
-        f"({row.lead_interval_over_text(second) or ratio_text(row.next_best_ratio)})"
-        for row in rows
-        if row.best is not None
-        and row.tie_text == MAYBE_CHANCE
-        and (second := row.next_best) is not None
-        and second not in row.indistinguishable
-    ]
-    return f"{list_text(parts, TITLES_SHOWN)}." if parts else ""
-
-
 def _chance_leads_sentence(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> str:
     """Whose lead has an interval without 1 that all comparisons together do not support.
 
-    `The lead of C over B in reads (1.13× to 2.18×) may be chance.`
+    `The lead of C over B in reads (1.13× to 2.18×) may be chance.` Where the runner-up is surely
+    behind, that is told first: `C leads B in reads (1.7×), A by 1.13× to 2.18×: may be chance.`
     """
     leads: dict[tuple[str, str], list[str]] = {}
+    sentences: list[str] = []
     for row in rows:
-        if row.best is not None and row.tie_text == MAYBE_CHANCE:
-            other = row.indistinguishable[0]
-            pair = row.best.configuration, other.configuration
-            leads.setdefault(pair, []).append(f"{row.title} ({row.lead_interval_over_text(other)})")
+        if row.best is None or row.tie_text != MAYBE_CHANCE:
+            continue
+        leader, other, second = row.best.configuration, row.indistinguishable[0], row.next_best
+        lead = row.lead_interval_over_text(other)
+        if second is None or second in row.indistinguishable:
+            leads.setdefault((leader, other.configuration), []).append(f"{row.title} ({lead})")
+            continue
+        names = (leader, second.configuration, other.configuration)
+        first, behind, last = (titles.get(name, name) for name in names)
+        sentences.append(
+            f"{first} leads {behind} in {row.title} ({ratio_text(row.next_best_ratio)}), {last} by "
+            f"{lead}: {MAYBE_CHANCE}."
+        )
     parts = [
         f"of {titles.get(leader, leader)} over {titles.get(other, other)} in "
         f"{list_text(texts, TITLES_SHOWN)}"
         for (leader, other), texts in leads.items()
     ]
-    return f"The lead {list_text(parts)} {MAYBE_CHANCE}." if parts else ""
+    if parts:
+        sentences.append(f"The lead {list_text(parts)} {MAYBE_CHANCE}.")
+    return " ".join(sentences)
 
 
 def _single_candidate_sentence(rows: Sequence[WorkloadRow], workload_count: int) -> str:

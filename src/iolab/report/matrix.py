@@ -741,14 +741,22 @@ def indistinguishable_mark_text(workload_row: WorkloadRow, figure: BestFigure) -
 
 
 def _ratio_interval_to_best_text(workload_row: WorkloadRow, figure: BestFigure) -> str:
-    """`0.37× to 1.1× the best`; empty for the best, and where its cell has the ratio to this one."""
-    is_told_by_best = figure is workload_row.next_best and _has_lead_ratio(workload_row)
+    """`0.37× to 1.1× the best`, of one that is surely worse `0.32× the best`.
+
+    Empty for the best, and where its cell has its ratio to the next best.
+    """
+    best = workload_row.best
     interval = _interval_of_ratio_to_best(workload_row, figure)
-    if interval is None or figure is workload_row.best or is_told_by_best:
+    if best is None or figure is best or _has_lead_ratio(workload_row):
         return ""
-    is_alike = figure in workload_row.indistinguishable
-    is_chance = is_alike and is_apart_from_best(workload_row, figure)
-    return f"{range_text(*map(ratio_text, interval))} the best{f', {MAYBE_CHANCE}' * is_chance}"
+    if figure not in workload_row.indistinguishable:
+        if not (best.value.value and figure.value.value):
+            return ""
+        return f"{ratio_text(figure.value.value / best.value.value)} the best"
+    if interval is None:
+        return ""
+    doubt = f", {MAYBE_CHANCE}" if is_apart_from_best(workload_row, figure) else ""
+    return f"{range_text(*map(ratio_text, interval))} the best{doubt}"
 
 
 def axis_text_not_in_title(figure: BestFigure) -> str:
