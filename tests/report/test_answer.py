@@ -41,7 +41,13 @@ from iolab.report.numbers import DASH, metric_value_text
 from iolab.report.other_load import OTHER_LOAD_CODES, other_load_sentence, other_processor_load_text
 from iolab.report.page import build_report_page
 from iolab.report.phrases import Objection, merge_objections
-from iolab.report.provenance import repeats_sentence, scale_sentence, scale_setting_texts
+from iolab.report.provenance import (
+    override_texts,
+    repeats_sentence,
+    scale_sentence,
+    scale_setting_texts,
+    session_fact_rows,
+)
 from iolab.report.session_answer import answer_sentence, confidence_line
 from iolab.report.table import (
     Cell,
@@ -652,10 +658,15 @@ def test_a_reduced_scale_says_what_it_sets() -> None:
         text='id = "s"\n[scale.small]\n"method.runtime" = "20s"\nworkload."*".filesize = "1g"\n',
     )
     assert scale_setting_texts(study) == ("runtime 20s", "filesize 1g")
-    assert scale_setting_texts(study, ("method.runtime=10s", "method.warmup=1s")) == (
-        "runtime 10s",
-        "filesize 1g",
-    )
+    overrides = ("target.path=/mnt", "method.warmup=1s", "method.runtime=10s")
+    assert scale_setting_texts(study, overrides) == ("filesize 1g",)
+    assert override_texts(study, overrides) == ("runtime 10s (scale: 20s)", "warmup 1s")
+    brief = shared.brief("sweep")
+    several_sets = (*(f"workload.*.option{number}={number}" for number in range(9)), *overrides)
+    brief = replace(brief, study=study, session=replace(brief.session, overrides=several_sets))
+    (scale,) = (text for name, text in session_fact_rows(brief) if name == "Scale")
+    assert tells(scale, "small (filesize 1g), changed by the user: runtime 10s", "option8 8")
+    assert "more" not in scale
     settings = ('"workload.a.numjobs" = 1', '"workload.b.numjobs" = 16', '"phase.*.seconds" = "5s"')
     several = "\n".join(("[scale.small]", *settings))
     texts = scale_setting_texts(replace(study, text=several))

@@ -71,6 +71,8 @@ report, which travels, leaves it out."""
 
 _PATH: Final = "target.path="
 
+_RUNTIME: Final = "method.runtime"
+
 TITLES_SHOWN: Final = 8
 """Configurations named for a session; the others are counted."""
 
@@ -109,36 +111,67 @@ def session_fact_rows(brief: Brief) -> tuple[tuple[str, str], ...]:
 
 
 def _study_scale_rows(brief: Brief) -> Iterator[tuple[str, str]]:
-    """The scale with what it sets, where it is not the study as it is written."""
+    """The scale with what it sets, where it is not the study as it is written, and what users set.
+
+    What they set may make the run another one, so that it stands before all else and in full.
+    """
     scale = brief.study.scale
     if not scale or scale == FULL_SCALE:
         return
-    changes = scale_setting_texts(brief.study, brief.session.overrides)
-    yield "Scale", f"{scale} ({list_text(changes, SCALE_CHANGES_SHOWN)})" if changes else scale
+    overrides = brief.session.overrides
+    settings = scale_setting_texts(brief.study, overrides)
+    changes = override_texts(brief.study, overrides)
+    changed = f"changed by the user: {', '.join(changes)}" if changes else ""
+    own = f"({list_text(settings, SCALE_CHANGES_SHOWN)})" if settings else ""
+    yield "Scale", f"{f'{scale} {own}'.strip()}, {changed}" if changed else f"{scale} {own}".strip()
 
 
 def scale_setting_texts(study: Study, overrides: Sequence[str] = ()) -> tuple[str, ...]:
     """What the scale of a study sets, each as `runtime 20s`; none where its text does not tell.
 
     A key that several things have is told with whose it is: `victim numjobs 1`.
-    What `overrides` set in its place is what was run.
+    What `overrides` set in its place is not told: it is not what was run.
     """
-    try:
-        scales = tomllib.loads(study.text).get("scale", {})
-    except tomllib.TOMLDecodeError:
-        return ()
-    table = scales.get(study.scale) if isinstance(scales, dict) else None
-    if not isinstance(table, dict):
-        return ()
-    run = dict(override.partition("=")[::2] for override in overrides)
-    settings = {name: run.get(name, value) for name, value in _flat_settings(table)}
+    settings = _scale_settings(study)
+    names_set = set(_values_set_by_user(overrides))
     keys = Counter(name.rpartition(".")[2] for name in settings)
     texts = []
     for name, value in settings.items():
         *owners, key = name.split(".")
         whose = f"{owners[-1]} " if owners and keys[key] > 1 else ""
-        texts.append(f"{whose}{key} {value}")
+        if name not in names_set:
+            texts.append(f"{whose}{key} {value}")
     return tuple(dict.fromkeys(texts))
+
+
+def override_texts(study: Study, overrides: Sequence[str]) -> tuple[str, ...]:
+    """What a user set, the runtime first: `keys 20000 (scale: 400000)`; the path is no load."""
+    settings = _scale_settings(study)
+    own = _values_set_by_user(overrides)
+    keys = Counter(name.rpartition(".")[2] for name in own)
+    texts = []
+    for name in sorted(own, key=lambda name: name != _RUNTIME):
+        *owners, key = name.split(".")
+        whose = f"{owners[-1]} " if owners and keys[key] > 1 else ""
+        was = f" (scale: {settings[name]})" if name in settings else ""
+        texts.append(f"{whose}{key} {own[name]}{was}")
+    return tuple(texts)
+
+
+def _values_set_by_user(overrides: Sequence[str]) -> dict[str, str]:
+    """The values of overrides by their names, without the target's path."""
+    own = [override for override in overrides if not override.startswith(_PATH)]
+    return dict(override.partition("=")[::2] for override in own)
+
+
+def _scale_settings(study: Study) -> dict[str, object]:
+    """The settings of the study's scale by their paths; none where its text does not tell."""
+    try:
+        scales = tomllib.loads(study.text).get("scale", {})
+    except tomllib.TOMLDecodeError:
+        return {}
+    table = scales.get(study.scale) if isinstance(scales, dict) else None
+    return dict(_flat_settings(table)) if isinstance(table, dict) else {}
 
 
 def _flat_settings(table: Mapping[str, object], path: str = "") -> Iterator[tuple[str, object]]:
