@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from msgspec.structs import replace
 
+from iolab.analysis.points import PointSummary
 from iolab.core.metric import CheckResult, Verdict, VerdictLevel
 from iolab.report.brief import Brief
 from iolab.report.low_load import (
@@ -120,3 +123,31 @@ def test_one_that_is_invalid_at_every_load_is_not_measurable() -> None:
         assert (figure.text, figure.note) == ("not measurable", "verify-mismatch")
         assert row.figure_of_configuration("alpha").amount
         assert LESS_IS_INVALID not in row.scope
+
+
+def test_repeats_of_the_mean_stand_before_the_p99() -> None:
+    """What is known of the mean is not read as the p99's: each has a line of its own."""
+    brief = shared.brief("two")
+    points = tuple(_with_first_run_tripled(point) for point in brief.points)
+    rows = low_load_rows(replace(brief, points=points))
+    figures = [figure for row in rows for figure in row.figures if figure.amount]
+    assert any("repeats" in figure.amount_note for figure in figures)
+    for figure in figures:
+        assert figure.note.startswith("p99")
+        assert not re.search(r"· repeats|may be chance", figure.note)
+
+
+def _with_first_run_tripled(point: PointSummary) -> PointSummary:
+    """The point with one run of three times the mean latency, and without an interval of it."""
+    if not point.results or "lat_ns_mean" not in point.metrics:
+        return point
+    first, *others = point.results
+    mean = first.metrics["lat_ns_mean"]
+    slower = replace(mean, value=3 * (mean.value or 0.0))
+    wide = replace(first, metrics={**first.metrics, "lat_ns_mean": slower})
+    unsure = replace(point.metrics["lat_ns_mean"], low=None, high=None)
+    return replace(
+        point,
+        results=(wide, *(others or [first])),
+        metrics={**point.metrics, "lat_ns_mean": unsure},
+    )

@@ -41,9 +41,7 @@ def choice_sentence(
             rest, configuration_titles, beginning="" if winners or not is_advice else TAKE_NONE
         ),
         _chance_leads_sentence(rest, configuration_titles),
-        _indistinguishable_workloads_sentence(
-            rest, len(rows), configuration_titles, is_advice=is_advice
-        ),
+        _indistinguishable_workloads_sentence(rest, len(rows), is_advice=is_advice),
         _single_candidate_sentence(rest, len(rows)),
         MEASURE_AGAIN if are_indicative else "",
     ]
@@ -119,61 +117,34 @@ def _unsupported_lead_sentence(
 
 
 def _indistinguishable_workloads_sentence(
-    rows: Sequence[WorkloadRow],
-    workload_count: int,
-    titles: Mapping[str, str],
-    *,
-    is_advice: bool,
+    rows: Sequence[WorkloadRow], workload_count: int, *, is_advice: bool
 ) -> str:
-    """The workloads without a best; which configurations are alike where others are worse."""
-    tied = [row for row in rows if row.tie_text == NOT_DISTINGUISHABLE]
-    if not tied:
+    alike = [row.title for row in rows if row.tie_text == NOT_DISTINGUISHABLE]
+    if not alike:
         return ""
-    are_all_alike = all(row.figure_count == 1 + len(row.indistinguishable) for row in tied)
-    alike = [row.title if are_all_alike else _title_and_alike_text(row, titles) for row in tied]
-    if are_all_alike and len(alike) == workload_count:
+    if len(alike) == workload_count:
         of = "the only workload" if workload_count == 1 else f"any of {workload_count} workloads"
         return f"{'Take any: not' if is_advice else 'Not'} distinguishable in {of}."
     return f"{capitalised(NOT_DISTINGUISHABLE)} in {list_text(alike, TITLES_SHOWN)}."
 
 
-def _title_and_alike_text(row: WorkloadRow, titles: Mapping[str, str]) -> str:
-    """`1 MiB sequential write (C and B)`: the best, and those that are not distinguishable."""
-    best = [row.best] if row.best is not None else []
-    names = [own.configuration for own in (*best, *row.indistinguishable)]
-    return f"{row.title} ({list_text([titles.get(name, name) for name in names])})"
-
-
 def _chance_leads_sentence(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> str:
     """Whose lead has an interval without 1 that all comparisons together do not support.
 
-    `The lead of C over B in reads (1.13× to 2.18×) may be chance.` Where the runner-up is surely
-    behind, that is told first: `C leads B in reads (1.7×), A by 1.13× to 2.18×: may be chance.`
+    `The lead of C over B in reads (1.13× to 2.18×) may be chance.`
     """
     leads: dict[tuple[str, str], list[str]] = {}
-    sentences: list[str] = []
     for row in rows:
-        if row.best is None or row.tie_text != MAYBE_CHANCE:
-            continue
-        leader, other, second = row.best.configuration, row.indistinguishable[0], row.next_best
-        lead = row.lead_interval_over_text(other)
-        if second is None or second in row.indistinguishable:
-            leads.setdefault((leader, other.configuration), []).append(f"{row.title} ({lead})")
-            continue
-        names = (leader, second.configuration, other.configuration)
-        first, behind, last = (titles.get(name, name) for name in names)
-        sentences.append(
-            f"{first} leads {behind} in {row.title} ({ratio_text(row.next_best_ratio)}), {last} by "
-            f"{lead}: {MAYBE_CHANCE}."
-        )
+        if row.best is not None and row.tie_text == MAYBE_CHANCE:
+            other = row.indistinguishable[0]
+            pair = row.best.configuration, other.configuration
+            leads.setdefault(pair, []).append(f"{row.title} ({row.lead_interval_over_text(other)})")
     parts = [
         f"of {titles.get(leader, leader)} over {titles.get(other, other)} in "
         f"{list_text(texts, TITLES_SHOWN)}"
         for (leader, other), texts in leads.items()
     ]
-    if parts:
-        sentences.append(f"The lead {list_text(parts)} {MAYBE_CHANCE}.")
-    return " ".join(sentences)
+    return f"The lead {list_text(parts)} {MAYBE_CHANCE}." if parts else ""
 
 
 def _single_candidate_sentence(rows: Sequence[WorkloadRow], workload_count: int) -> str:

@@ -21,7 +21,6 @@ from iolab.report.numbers import (
     NOT_MEASURABLE,
     comparison_tie_text,
     metric_value_text,
-    ratio_text,
 )
 from iolab.report.phrases import axis_values_phrase
 from iolab.report.value import CostCapacityFigure, CostCapacityRow
@@ -193,7 +192,7 @@ def _low_load_row(brief: Brief, workload: Workload) -> CostCapacityRow | None:
             latency.latency_ns,
             _p99_note(latency, tails, "" if shared else latency.operation_text(workload.job)),
             ties.get(latency.point.key.configuration, ""),
-            _mean_note(latency, means, ties),
+            _mean_note(latency, ties),
         )
         for latency in means
     )
@@ -253,17 +252,10 @@ def _invalid_or_failed_figures(points: Sequence[PointSummary]) -> dict[str, Cost
     return lost
 
 
-def _mean_note(
-    latency: PointLatency, lowest_first: Sequence[PointLatency], ties: Mapping[str, str]
-) -> str:
-    """`repeats 1.28 to 2.35 ms · 1.66× the best, may be chance`; no ratio that the best has."""
-    is_told_by_best = not ties and latency in lowest_first[:2]
-    ratio = ""
-    if latency is not lowest_first[0] and not is_told_by_best and lowest_first[0].latency_ns:
-        chance = ties.get(latency.point.key.configuration) == MAYBE_CHANCE
-        doubt = f", {MAYBE_CHANCE}" if chance else ""
-        ratio = f"{ratio_text(latency.latency_ns / lowest_first[0].latency_ns)} the best{doubt}"
-    return " · ".join(filter(None, (latency.repeats_text, ratio)))
+def _mean_note(latency: PointLatency, ties: Mapping[str, str]) -> str:
+    """`repeats 1.28 to 2.35 ms · may be chance`: what is known of the mean itself."""
+    is_chance = ties.get(latency.point.key.configuration) == MAYBE_CHANCE
+    return " · ".join(filter(None, (latency.repeats_text, MAYBE_CHANCE * is_chance)))
 
 
 def _p99_note(
