@@ -95,7 +95,7 @@ def test_its_verdicts_are_those_of_compare(pair: tuple[Path, Path], text: str) -
     document = json.loads(call("compare", slow, fast, "--json").stdout)
     assert document["verdicts"]["better"] == 4
     for name in ("IOPS", "p99 latency"):
-        assert tells(text, f"By {name}", "2 points", "(A)", "better in 2")
+        assert f"(A) compared with (B) in {name} at 2 points: better in 2." in text
 
 
 def test_every_run_is_named_as_its_session_stores_it(pair: tuple[Path, Path], text: str) -> None:

@@ -358,9 +358,18 @@ class FakeAgent:
         none: list[str] = []
         undos = [dict(undo) for undo in self.script.abandoned_undos]
         held_undos = [dict(undo) for undo in self.script.held_undos]
-        names = ("processes", "groups", "folders", "loops", "agents", "faults")
+        names = (
+            "processes",
+            "groups",
+            "folders",
+            "elsewhere",
+            "foreign_folders",
+            "loops",
+            "agents",
+            "faults",
+        )
         found = dict.fromkeys(names, none) | {"undos": undos, "held_undos": held_undos}
-        return {"is": "leftovers", **found}
+        return {"is": "leftovers", "more_folders": 0, "foreign_folder_count": 0, **found}
 
     async def _undo_remove(self, request: FakeRequest) -> dict[str, Any]:
         self.undos.pop(request.arguments["name"], None)

@@ -52,7 +52,7 @@ def rotated_workdirs(workdirs: Sequence[WorkDirectory], rotate: int) -> tuple[Wo
         raise HostError(message, "Bring the others back, or set another target.rotate.")
     owners = [workdirs[(place + rotate) % len(workdirs)] for place in range(len(workdirs))]
     return tuple(
-        replace(workdir, dir=peer_folder_path(workdir, owner), read_from_host=owner.name)
+        replace(workdir, dir=peer_folder_path(workdir, owner), folder_owner_host=owner.name)
         for workdir, owner in zip(workdirs, owners, strict=True)
     )
 
