@@ -932,6 +932,25 @@ def test_a_wish_to_stop_leaves_out_or_ends_the_read_back(
     assert bool(scenario.readbacks) is (status is RunStatus.DONE)
 
 
+@pytest.mark.parametrize("has_event", [True, False])
+def test_blocks_are_read_through_the_same_mount_where_no_event_made_another(
+    *, has_event: bool
+) -> None:
+    study = VERIFIED if has_event else VERIFIED.replace('phase = "read-back"', 'phase = "fault"')
+    assert has_event or study != VERIFIED
+    (plain,) = FakeNative().programs.values()
+
+    async def engine(call: FakeCall) -> int:
+        stage.hosts["a"].agent.files[LAID_OUT] = 16 << 20
+        return await plain(call)
+
+    script = FakeScript(contents={"/sys/fake/state": b"ok"}, programs={"iolab-agent": engine})
+    stage = Stage({"a": script}, ("method.generator_limit=false",), study, INVENTORY)
+    stage.play()
+    _, scenario = record_of(stage)
+    assert [readback.is_new_mount for readback in scenario.readbacks] == [False]
+
+
 def test_a_read_back_that_fails_does_not_forget_what_was_lost_before() -> None:
     """Five blocks are lost in the first repeat; in the second one nothing can be read back."""
     whole = {"checked": 4096, "torn": 0, "stale": 0, "misplaced": 0, "corrupt": 0, "first": []}

@@ -421,7 +421,7 @@ class Readback(Record):
 
     `data_set_blocks` is how many there are, 0 where that is not known. `fault` says why it could
     not be done. `is_new_mount` says whether an event of this host had unmounted its file system
-    since the load; None of a device, and where no event did.
+    since the load; None of a device.
     """
 
     host: HostName

@@ -152,14 +152,14 @@ class PhaseRunner:
     async def do_readback_events_and_tell_unmounted(self) -> dict[str, bool]:
         """Those after the last phase; whether they unmounted the target of each of their hosts.
 
-        Of a host without an event, or with a device as its target, nobody knows.
+        A host without such an event keeps its mount; a device as its target has none.
         """
-        is_unmounted: dict[str, bool] = {}
+        is_unmounted = {s.name: False for s in self._host_runs if not s.workdir.device}
         for event in self._plan.events_of_phase(READBACK_PHASE):
             host = self._plan.action(event.action).host
             was_unmounted = await self._do_action(event, self._session.clock.real_ns())
-            if self._work_folder_of_host(host) is not None:
-                is_unmounted[host] = is_unmounted.get(host, False) or was_unmounted
+            if host in is_unmounted:
+                is_unmounted[host] |= was_unmounted
         return is_unmounted
 
     async def run_phases_with_load(self, load: Coroutine[Any, Any, None]) -> None:
