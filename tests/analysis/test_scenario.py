@@ -582,6 +582,29 @@ ALL_WELL = tuple(
 )
 
 
+def test_a_disk_that_is_lost_before_its_event_is_told_though_that_was_left_out() -> None:
+    """It stops 4 s before the event that was to stop it, which is left out for that."""
+    record = phased(scaled(86, 150, 0.1))
+    assert record.scenario is not None
+    lose = replace(
+        record.scenario.events[0], start_real_ns=None, end_real_ns=None, seen_real_ns=None,
+        unseen_real_ns=None, is_undone=None, undone_real_ns=None, error="it is lost already",
+    )  # fmt: skip
+    scenario = replace(record.scenario, events=(lose,))
+    session = PHASED.but(replace(record, scenario=scenario))
+    result = judged(answered(session, (86, 150)))
+    check = check_of(result, "baseline-unhealthy")
+    assert check.level is VerdictLevel.INVALID
+    assert check.evidence["unhealthy"] == 4
+    assert check_of(result, "baseline-unsteady").level is VerdictLevel.INDICATIVE
+    assert result.scenario is not None
+    assert [change.cause for change in result.scenario.changes] == ["while not redundant"]
+    assert result.scenario.unhealthy_spans_s == ((86.0, 150.0),)
+    well = judged(answered(PHASED.but(phased(events=(lose,)))))
+    for code in ("baseline-unhealthy", "baseline-unsteady"):
+        assert check_of(well, code).level is VerdictLevel.VALID
+
+
 def test_the_event_that_no_witness_saw_is_told_before_what_follows() -> None:
     result = judged(left_out_mend(seen_real_ns=None))
     invalid = [check for check in result.verdict.objections if check.level is VerdictLevel.INVALID]

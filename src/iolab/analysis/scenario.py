@@ -349,7 +349,7 @@ def scenario_figures(view: RunView) -> ScenarioFigures | None:
         p99s_ns=_values_with_none_for_nan(seconds.p99s_ns),
         p50s_ns=_values_with_none_for_nan(seconds.percentiles_ns(0.5)),
         events=tuple(_event_figures(seconds, event) for event in scenario.events),
-        unhealthy_spans_s=tuple(_unhealthy_spans_s(seconds, scenario, fault)) if fault else (),
+        unhealthy_spans_s=tuple(_unhealthy_spans_s(seconds, scenario)),
         changed_metric="lat_ns_p99" if is_paced else "iops",
         changes=tuple(_series_change(seconds, scenario, change) for change in levels[0].changes),
         rebuild_bytes_per_s=_rebuild_rate_metric(view, scenario, fault) if fault else None,
@@ -430,6 +430,16 @@ def fault_event(scenario: ScenarioOutcome) -> EventOutcome | None:
         if event.is_action and event.start_real_ns is not None and event.phase != READBACK_PHASE
     ]
     return min(actions, key=lambda e: (e.expected is None, e.start_real_ns), default=None)
+
+
+def first_witnessed_event(scenario: ScenarioOutcome) -> EventOutcome | None:
+    """The first action that a witness is to see, also one that did not begin."""
+    actions = [
+        event
+        for event in scenario.events
+        if event.is_action and event.expected is not None and event.phase != READBACK_PHASE
+    ]
+    return min(actions, key=lambda e: e.start_real_ns or e.due_real_ns, default=None)
 
 
 def _phase_figures(
@@ -743,13 +753,15 @@ def _event_figures(second_histograms: PerSecondHistograms, event: EventOutcome) 
 
 
 def _unhealthy_spans_s(
-    second_histograms: PerSecondHistograms, scenario: ScenarioOutcome, fault: EventOutcome
+    second_histograms: PerSecondHistograms, scenario: ScenarioOutcome
 ) -> Iterator[tuple[float, float]]:
     """From the question of a first answer that does not say that all is well to one that does.
 
     A witness that hangs with the storage says nothing, and that long after it was asked.
     """
-    expected, begin, end_s = fault.expected, None, float(second_histograms.seconds)
+    event = first_witnessed_event(scenario)
+    expected = event.expected if event else None
+    begin, end_s = None, float(second_histograms.seconds)
     answers = [a for a in scenario.answers if expected and a.witness == expected.witness]
     for answer in answers:
         asked_s = second_histograms.seconds_since_first_phase(answer.asked_real_ns)
@@ -880,7 +892,10 @@ def _series_change(
 def _nearest_event_text(
     second_histograms: PerSecondHistograms, scenario: ScenarioOutcome, at_s: Metric
 ) -> str:
-    """What may have made a change: the nearest event, else phase or witness; "" for none."""
+    """What may have made a change: the nearest event, else phase or witness; "" for none.
+
+    A phase whose events were all left out changes nothing.
+    """
     named = [
         (False, f"{word} {event.title or event.id}", moment)
         for event in scenario.events
@@ -891,7 +906,13 @@ def _nearest_event_text(
         )
         if moment is not None
     ]
-    named += [(True, f"phase {span.id}", span.start_real_ns) for span in scenario.phases[1:]]
+    begun = {event.phase for event in scenario.events if event.start_real_ns is not None}
+    unchanged = {event.phase for event in scenario.events} - begun
+    named += [
+        (True, f"phase {span.id}", span.start_real_ns)
+        for span in scenario.phases[1:]
+        if span.id not in unchanged
+    ]
     low, high = (
         (at_s.low or 0.0) - EVENT_DISTANCE_MAX_S + 1,
         (at_s.high or 0.0) + EVENT_DISTANCE_MAX_S - 1,
@@ -913,9 +934,10 @@ def _nearest_event_text(
         end = second_histograms.seconds_since_first_phase(fault.seen_real_ns)
         if begin <= (at_s.value or 0.0) <= end:
             return f"event {fault.title or fault.id}, which its witness had not seen yet"
-    for begin, end in _unhealthy_spans_s(second_histograms, scenario, fault) if fault else ():
+    witnessed = first_witnessed_event(scenario)
+    for begin, end in _unhealthy_spans_s(second_histograms, scenario):
         if begin - EVENT_DISTANCE_MAX_S <= (at_s.value or 0.0) <= end + EVENT_DISTANCE_MAX_S:
-            return f"while {fault.expected if fault else ''}"
+            return f"while {witnessed.expected if witnessed else ''}"
     return ""
 
 

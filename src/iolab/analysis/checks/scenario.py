@@ -22,11 +22,12 @@ from iolab.analysis.scenario import (
     EVENT_DISTANCE_MAX_S,
     SILENT_S,
     fault_event,
+    first_witnessed_event,
     rebuild_window,
 )
 from iolab.analysis.view import RunView
 from iolab.analysis.window import to_controller_clock_ns
-from iolab.core.metric import ScenarioFigures
+from iolab.core.metric import ScenarioFigures, SeriesChange
 from iolab.core.scenario import MOUNT_TEXTS, EventOutcome, PhaseEndReason, ScenarioOutcome
 from iolab.core.workload import Direction
 from iolab.study.forecast import RATED_PHASE_S_MIN
@@ -162,13 +163,14 @@ def check_event_late(view: RunView) -> CheckAnswer:
 def check_baseline_unhealthy(view: RunView) -> CheckAnswer:
     """Whether all was well until the first event."""
     scenario = _require_scenario(view)
-    fault = fault_event(scenario)
-    if fault is None or fault.expected is None or fault.start_real_ns is None:
+    fault = first_witnessed_event(scenario)
+    if fault is None or fault.expected is None:
         return not_applicable_answer("No event names a state that must not be there before it.")
+    begin_ns = fault.start_real_ns or fault.due_real_ns
     before = [
         answer.state
         for answer in scenario.answers
-        if answer.witness == fault.expected.witness and answer.real_ns <= fault.start_real_ns
+        if answer.witness == fault.expected.witness and answer.real_ns <= begin_ns
     ]
     known = [state for state in before if state is not None]
     if not known:
@@ -288,9 +290,9 @@ def check_baseline_unsteady(view: RunView) -> CheckAnswer:
     figures = view.scenario_figures
     if figures is None:
         return not_applicable_answer("Nothing was measured.")
-    end_s = figures.phases[0].seconds
-    inside = [c for c in figures.changes if (c.at_s.high or 0.0) + EVENT_DISTANCE_MAX_S <= end_s]
-    for change in inside:
+    for change in figures.changes:
+        if not _is_change_of_first_phase(figures, change):
+            continue
         return indicative_answer(
             f"{change.at_s.value:.0f} s into the first phase the "
             f"{_changed_metric_text(figures)} came to {percent_text(change.ratio)} "
@@ -307,9 +309,8 @@ def check_change_unexplained(view: RunView) -> CheckAnswer:
     figures = view.scenario_figures
     if figures is None:
         return not_applicable_answer("Nothing was measured.")
-    end_s = figures.phases[0].seconds
     for change in figures.changes:
-        if not change.cause and (change.at_s.high or 0.0) + EVENT_DISTANCE_MAX_S > end_s:
+        if not change.cause and not _is_change_of_first_phase(figures, change):
             return indicative_answer(
                 f"{change.at_s.value:.0f} s into the phases the "
                 f"{_changed_metric_text(figures)} came to {percent_text(change.ratio)} "
@@ -412,6 +413,15 @@ def check_rebuild_small(view: RunView) -> CheckAnswer:
     if copied * members < SMALL_SHARE * total:
         return indicative_answer(f"{text}: a full one takes longer.", bytes=copied, members=members)
     return valid_answer(f"{text}.", bytes=copied, members=members)
+
+
+def _is_change_of_first_phase(figures: ScenarioFigures, change: SeriesChange) -> bool:
+    """Whether a change is too early for an effect of the first event: of events that never began
+    also one just before the phase's end.
+    """
+    is_left_out = bool(figures.events) and all(event.start_s is None for event in figures.events)
+    distance_s = 0.0 if is_left_out else EVENT_DISTANCE_MAX_S
+    return (change.at_s.high or 0.0) + distance_s <= figures.phases[0].seconds
 
 
 def _changed_metric_text(figures: ScenarioFigures) -> str:
