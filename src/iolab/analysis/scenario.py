@@ -263,6 +263,12 @@ class Silence(Record):
         """Whether it touches a phase."""
         return self.begin_ns < span.end_real_ns and self.end_ns > span.start_real_ns
 
+    def seconds_counted_in(self, span: PhaseSpan) -> float:
+        """All of it in the phase in which it began, in a later one what it has of that."""
+        if self.begin_ns >= span.start_real_ns:
+            return math.inf
+        return (min(self.end_ns, span.end_real_ns) - span.start_real_ns) / NS_PER_S
+
 
 def _bin_latencies_ns(record: RunRecord) -> Floats:
     """What the I/Os of each bin took: of the last, which has all longer ones, the longest."""
@@ -726,7 +732,10 @@ def _longest_stall(
         second_histograms.bin_counts(slice(0, own.stop))
     )[-1]
     found = [silence for silence in second_histograms.silences if silence.is_in(span)]
-    bounds = [most_s if silence.is_ended else math.inf for silence in found]
+    bounds = [
+        min(silence.seconds_counted_in(span), most_s if silence.is_ended else math.inf)
+        for silence in found
+    ]
     pairs = list(zip(found, bounds, strict=True))
     silent_s = max((min(silence.seconds, bound) for silence, bound in pairs), default=0.0)
     stall_s = max((min(silence.stall_s, bound) for silence, bound in pairs), default=0.0)
