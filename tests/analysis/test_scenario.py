@@ -663,6 +663,23 @@ def test_a_point_with_a_repeat_that_never_recovers_is_more_than_its_bound() -> N
     assert "in 2 of 3 repeats redundancy was not back at the end" in text
 
 
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        (Metric(0.47, "share", 0.4, 0.6), "and 53 % in phase 'rebuild' (20 s);"),
+        (Metric(0.47, "share", 0.19, 1.12), "(20 s, uncertain: 19 % to 112 % are left);"),
+        (Metric(0.47, "share"), "(20 s, uncertain: without an interval);"),
+    ],
+)
+def test_a_loss_that_is_not_sure_is_told_as_uncertain(share: Metric, words: str) -> None:
+    result = judged(PHASED.but(phased(scaled(90, 130, 0.5))))
+    assert result.scenario is not None
+    metrics = {**result.metrics, "phase.rebuild.baseline_share": share}
+    text = fault_impact_sentence([result.scenario], metrics)
+    assert "'degraded' (20 s) and 53 % in phase 'rebuild'" in text
+    assert words in text
+
+
 def test_a_run_without_an_event_tells_how_its_phases_differ() -> None:
     result = judged(dipped())
     assert result.scenario is not None

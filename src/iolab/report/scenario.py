@@ -478,7 +478,7 @@ def _fault_effect_texts(
         for phase in _phases_between_fault_and_repair(scenario)
         if min(stalled := _stalled_seconds(scenarios, phase.id), default=0)
     ]
-    losses = _phases_with_rate_loss_shares(scenario, metrics)
+    losses = _phases_with_rate_losses(scenario, metrics)
     p99_rises = _phases_with_p99_rises(scenario, metrics)
     p99_phases = [phase.id for phase, _ in p99_rises]
     p50_rises = [
@@ -487,8 +487,8 @@ def _fault_effect_texts(
     # The rate is named once, in the first part.
     whats = [f" of the {_changed_rate_unit_text(scenario)}", *([""] * len(losses))]
     costs = [
-        f"{percent_text(loss)}{what} {_phase_text(phase)}"
-        for (phase, loss), what in zip(losses, whats, strict=False)
+        f"{percent_text(1.0 - (share.value or 0.0))}{what} {_phase_text(phase, _doubt_text(share))}"
+        for (phase, share), what in zip(losses, whats, strict=False)
     ]
     groups = [("stops reads or writes for", stops), ("costs", costs)]
     for name, rises in (("p99", p99_rises), ("p50", p50_rises)):
@@ -517,8 +517,17 @@ def _no_fault_cost_text(scenario: ScenarioFigures) -> str:
     return text
 
 
-def _phase_text(phase: PhaseFigures) -> str:
-    return f"in phase '{phase.id}' ({format_duration_s(phase.seconds)})"
+def _phase_text(phase: PhaseFigures, doubt: str = "") -> str:
+    return f"in phase '{phase.id}' ({format_duration_s(phase.seconds)}{doubt})"
+
+
+def _doubt_text(share: Metric) -> str:
+    """Why what is lost of a rate is not sure; "" where it is."""
+    if share.low is None or share.high is None:
+        return ", uncertain: without an interval"
+    if share.high < 1.0:
+        return ""
+    return f", uncertain: {percent_text(share.low)} to {percent_text(share.high)} are left"
 
 
 def _changed_rate_unit_text(scenario: ScenarioFigures) -> str:
@@ -530,8 +539,9 @@ def _phase_differences_text(scenario: ScenarioFigures, metrics: Mapping[str, Met
     """`Phase 'degraded' has 45 % fewer IOPS than the first phase`, of a run without an event."""
     fewer = f"fewer {_changed_rate_unit_text(scenario)} than the first phase"
     differing = [
-        f"phase '{phase.id}' has {percent_text(loss)} {fewer}"
-        for phase, loss in _phases_with_rate_loss_shares(scenario, metrics)
+        f"phase '{phase.id}' has {percent_text(1.0 - (share.value or 0.0))} {fewer}"
+        for phase, share in _phases_with_rate_losses(scenario, metrics)
+        if share.high is None or share.high < 1.0
     ]
     differing += [
         f"phase '{phase.id}' has a p99 {_times_text(rise)} that of the first phase"
@@ -542,10 +552,10 @@ def _phase_differences_text(scenario: ScenarioFigures, metrics: Mapping[str, Met
     return capitalised(list_text(differing))
 
 
-def _phases_with_rate_loss_shares(
+def _phases_with_rate_losses(
     scenario: ScenarioFigures, metrics: Mapping[str, Metric]
-) -> list[tuple[PhaseFigures, float]]:
-    """Phases after the fault with surely fewer I/Os, and the share that is lost.
+) -> list[tuple[PhaseFigures, Metric]]:
+    """Phases after the fault with fewer I/Os, and the share that is left, sure or not.
 
     Of a fixed rate a short stall takes a part and leaves the median second as it was.
     """
@@ -555,12 +565,9 @@ def _phases_with_rate_loss_shares(
         for phase in _phases_between_fault_and_repair(scenario)
     )
     return [
-        (phase, 1.0 - share.value)
+        (phase, share)
         for phase, share in shares
-        if share is not None
-        and share.value is not None
-        and share.value <= 1.0 - COST_MIN
-        and (share.high is None or share.high < 1.0)
+        if share is not None and share.value is not None and share.value <= 1.0 - COST_MIN
     ]
 
 
