@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Final
 
 from iolab.record import Record
@@ -41,6 +43,20 @@ class VerifyTotals(Record):
     def mismatched_blocks(self) -> int:
         """Blocks that did not hold what was last written there."""
         return self.torn + self.stale + self.misplaced + self.corrupt
+
+
+_WRITE_NUMBERS: Final = re.compile(r": it holds (?:the write (\d+),|sectors of the writes ).*")
+_KIND: Final = re.compile(r" is (\w+)")
+
+
+def first_mismatch_of_each_kind_text(texts: Sequence[str]) -> str:
+    """The first of each kind in a sentence each, without the numbers of writes."""
+    first_texts: dict[str, str] = {}
+    for text in texts:
+        kind = _KIND.search(text)
+        short = _WRITE_NUMBERS.sub(lambda m: " (zeros)." if m[1] == "0" else ".", text)
+        first_texts.setdefault(kind[1] if kind else "", short)
+    return " ".join(first_texts.values())
 
 
 class SlowIo(Record):

@@ -119,6 +119,28 @@ def test_one_wrong_block_is_enough(kind: str) -> None:
     assert (answer.evidence["wrong"], answer.evidence[kind]) == (1, 1)
 
 
+def test_the_first_wrong_block_of_each_kind_is_named_without_numbers_of_writes() -> None:
+    record = verified(stale=2, torn=1, corrupt=1)
+    host = record.hosts[0]
+    assert host.totals is not None
+    assert host.totals.generator is not None
+    assert host.totals.generator.verify is not None
+    verify = replace(
+        host.totals.generator.verify,
+        first_mismatch_texts=(
+            "The block at 0 of s.0.0 is stale: it holds the write 0, and 179 was acknowledged.",
+            "The block at 4096 of s.0.0 is stale: it holds the write 3, and 7 was acknowledged.",
+            "The block at 8192 of s.0.0 is torn: it holds sectors of the writes 3 and 179.",
+            "The block at 9216 of s.0.0 is corrupt: the sector at 0 does not match its checksum.",
+        ),
+    )
+    answer = ask(check_verify_mismatch, generated(record, verify=verify))
+    assert answer.message.endswith(
+        "The block at 0 of s.0.0 is stale (zeros). The block at 8192 of s.0.0 is torn. "
+        "The block at 9216 of s.0.0 is corrupt: the sector at 0 does not match its checksum."
+    )
+
+
 def test_blocks_that_are_right_or_nobody_looked_at() -> None:
     assert level(check_verify_mismatch, verified()) is VALID
     assert level(check_verify_mismatch, healthy()) is None

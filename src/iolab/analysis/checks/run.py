@@ -22,6 +22,7 @@ from iolab.analysis.check import (
 )
 from iolab.analysis.sums import engine_totals_by_direction
 from iolab.analysis.view import RunView
+from iolab.core.generator import first_mismatch_of_each_kind_text
 from iolab.core.run import HostRun, RunStatus
 from iolab.core.target_state import TargetState
 from iolab.core.workload import Direction, ServiceTimeDirection
@@ -356,7 +357,7 @@ def check_verify_mismatch(view: RunView, host_index: int) -> Iterator[CheckAnswe
             )
             return
         counts = (f"{format_count(getattr(verify, kind))} {kind}" for kind in kinds)
-        first = " ".join(verify.first_mismatch_texts)
+        first = first_mismatch_of_each_kind_text(verify.first_mismatch_texts)
         yield invalid_answer(
             f"{format_count(verify.mismatched_blocks)} of {format_count(verify.checked)} "
             f"blocks{view.host_suffix_text(host)} "

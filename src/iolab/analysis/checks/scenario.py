@@ -27,6 +27,7 @@ from iolab.analysis.scenario import (
 )
 from iolab.analysis.view import RunView
 from iolab.analysis.window import to_controller_clock_ns
+from iolab.core.generator import first_mismatch_of_each_kind_text
 from iolab.core.metric import ScenarioFigures, SeriesChange
 from iolab.core.scenario import MOUNT_TEXTS, EventOutcome, PhaseEndReason, ScenarioOutcome
 from iolab.core.workload import Direction
@@ -248,7 +249,7 @@ def check_writes_lost(view: RunView) -> CheckAnswer:
     if not scenario.readbacks:
         return unchecked_answer("no block was read back, which takes verify = true")
     if (damaged := scenario.first_readback_damaged_before_events) is not None:
-        first = " ".join(damaged.first_loss_texts[:1])
+        first = first_mismatch_of_each_kind_text(damaged.first_loss_texts)
         return invalid_answer(
             f"{damaged.lost_blocks} of {damaged.checked_blocks} blocks of {damaged.host} were "
             "wrong before any event: the path to the storage damages contents, and what the "
@@ -262,7 +263,7 @@ def check_writes_lost(view: RunView) -> CheckAnswer:
         evidence: EvidenceValues = {"host": readback.host, "checked": readback.checked_blocks}
         lost, earlier = readback.lost_blocks, scenario.earlier_lost_blocks(readback.host)
         if scenario.newly_lost_blocks(readback):
-            first = " ".join(readback.first_loss_texts[:1])
+            first = first_mismatch_of_each_kind_text(readback.first_loss_texts)
             before = f", {earlier} of them or others since an earlier repeat" if earlier else ""
             text = (
                 f"{lost} of {readback.checked_blocks} blocks of {readback.host} do not hold what "
