@@ -663,6 +663,25 @@ def test_a_point_with_a_repeat_that_never_recovers_is_more_than_its_bound() -> N
     assert "in 2 of 3 repeats redundancy was not back at the end" in text
 
 
+def test_a_hang_is_told_once() -> None:
+    result = judged(PHASED.but(phased(scaled(90, 110, 0.01))))
+    assert result.scenario is not None
+    before, hang, *later = result.scenario.phases
+    metrics = {**result.metrics, "phase.degraded.baseline_share": Metric(0.0, "share", 0.0, 0.0)}
+
+    def text_of_stop(stalled_s: int) -> str:
+        phase = replace(hang, stalled_s=stalled_s, longest_stall_s=Metric(19.4, "s"))
+        scenario = replace(result.scenario, phases=(before, phase, *later))
+        return fault_impact_sentence([scenario], metrics)
+
+    text = text_of_stop(20)
+    assert "stops reads or writes for 20 s in phase 'degraded' (20 s)" in text
+    assert "100 %" not in text
+    assert "longest stall" not in text
+    assert "the longest stall was 19" in text_of_stop(5)
+    assert "costs 100 % of the IOPS" in text_of_stop(5)
+
+
 @pytest.mark.parametrize(
     ("share", "words"),
     [

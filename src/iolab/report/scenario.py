@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean, geometric_mean
 from typing import TYPE_CHECKING, Final
@@ -41,6 +42,9 @@ NEIGHBOURS_TITLE: Final = "Neighbours and what they cost"
 CHANGES_TITLE: Final = "Changes that the seconds show"
 SECTION_TITLE: Final = "Before, during and after"
 ANCHOR: Final = "scenario"
+
+STOPPED_SHARE: Final = 0.005
+"""What is left of a rate, rounded to a per cent, where nothing is."""
 
 COST_MIN: Final = 0.05
 """A smaller loss of the rate, or rise of a latency, is none that a sentence tells."""
@@ -274,7 +278,14 @@ def fault_impact_sentence(
         *_recovery_time_texts(scenarios, metrics),
     ]
     stall = max((_longest_stall_after_fault_s(scenario) for scenario in scenarios), default=0.0)
-    if stall:
+    stopped_s = [
+        second
+        for phase in _phases_between_fault_and_repair(scenarios[0])
+        if min(stalled := _stalled_seconds(scenarios, phase.id), default=0)
+        for second in stalled
+    ]
+    # Seconds are whole ones: a stop and the longest stall differ by up to one at each end.
+    if stall and abs(stall - max(stopped_s, default=-math.inf)) > 2:
         parts.append(f"the longest stall was {_seconds_text(stall)}")
     failed = sum(scenario.failed_ios for scenario in scenarios)
     if failed:
@@ -478,7 +489,13 @@ def _fault_effect_texts(
         for phase in _phases_between_fault_and_repair(scenario)
         if min(stalled := _stalled_seconds(scenarios, phase.id), default=0)
     ]
-    losses = _phases_with_rate_losses(scenario, metrics)
+    losses = [
+        (phase, share)
+        for phase, share in _phases_with_rate_losses(scenario, metrics)
+        # A phase that is one stop is told by the seconds of that.
+        if (share.value or 0.0) >= STOPPED_SHARE
+        or min(_stalled_seconds(scenarios, phase.id)) + 2 < phase.seconds
+    ]
     p99_rises = _phases_with_p99_rises(scenario, metrics)
     p99_phases = [phase.id for phase, _ in p99_rises]
     p50_rises = [
