@@ -16,7 +16,13 @@ from iolab.analysis.scenario import PerSecondHistograms, rebuild_window
 from iolab.core.histogram import UPPER_NS, bin_index_of_ns
 from iolab.core.metric import CheckResult, Metric, RunResult, VerdictLevel
 from iolab.core.samples import BinTable, IntervalTable
-from iolab.core.scenario import EventOutcome, PhaseEndReason, Readback, WitnessAnswer
+from iolab.core.scenario import (
+    UNDO_BY_KEEPER,
+    EventOutcome,
+    PhaseEndReason,
+    Readback,
+    WitnessAnswer,
+)
 from iolab.core.workload import Direction
 from iolab.loads.fileio.workload import AccessPattern, Job
 from iolab.record import field_names
@@ -28,7 +34,16 @@ from iolab.report.scenario import (
     run_fault_impact_sentence,
 )
 from iolab.text import percent_text
-from tests.analysis.planted import PHASED, Session, files, neighboured, on, phased, said, scaled
+from tests.analysis.planted import (
+    PHASED,
+    Session,
+    files,
+    neighboured,
+    on,
+    phased,
+    said,
+    scaled,
+)
 from tests.analysis.records import GO_NS, JOB, SECOND, Burst, Spell, facts_of, tables
 from tests.judging import judge
 from tests.report.growing import STUDY
@@ -619,6 +634,20 @@ def test_the_event_that_no_witness_saw_is_told_before_what_follows() -> None:
         gravest_code_and_text_of_first_run_at_level([result], VerdictLevel.INVALID)[0]
         == "event-unwitnessed"
     )
+
+
+@pytest.mark.parametrize(
+    ("undo_error", "words"),
+    [(UNDO_BY_KEEPER, "is not confirmed to be undone: the host"), ("EIO", "was not undone: EIO.")],
+)
+def test_an_undo_that_a_keeper_does_is_not_confirmed(undo_error: str, words: str) -> None:
+    record = phased()
+    assert record.scenario is not None
+    event = replace(
+        record.scenario.events[0], is_undone=False, undone_real_ns=None, undo_error=undo_error
+    )
+    result = judged(PHASED.but(phased(events=(event,))))
+    assert f"Event 'lose' {words}" in check_of(result, "event-failed").message
 
 
 def test_an_event_that_failed_is_not_asked_of_its_witness() -> None:

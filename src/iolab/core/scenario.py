@@ -359,6 +359,9 @@ class WitnessAnswer(Record):
     fault: Annotated[str, Meta(max_length=200)] = ""
 
 
+UNDO_BY_KEEPER: Final = "the host is lost; its keeper undoes it"
+
+
 class EventOutcome(Record):
     """What came of an event; moments are of the controller's clock, `due` the one that was meant.
 
@@ -395,6 +398,13 @@ class EventOutcome(Record):
     def is_action(self) -> bool:
         """Whether something was done to its host, and no load begun or limited."""
         return not self.neighbour and self.io_limit is None
+
+    @property
+    def missing_undo_text(self) -> str:
+        """What is known of an undo that was not done, or that nobody saw."""
+        if self.undo_error == UNDO_BY_KEEPER:
+            return "is not confirmed to be undone"
+        return "was not undone"
 
     def witness_answers_since_start(self, answers: Iterable[WitnessAnswer]) -> list[WitnessAnswer]:
         """What its witness answered to questions that were asked since it began."""

@@ -436,7 +436,7 @@ def _require_events_undone(record: RunRecord) -> None:
     """HostError where an event was not undone: no run begins in the state that it left."""
     faults = tuple(
         Fault(
-            f"Event '{event.id}' on host '{event.host}' was not undone: "
+            f"Event '{event.id}' on host '{event.host}' {event.missing_undo_text}: "
             f"{event.undo_error.rstrip('.') or 'nobody answered'}.",
             UNDO_HINT,
         )

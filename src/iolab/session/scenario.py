@@ -15,6 +15,7 @@ from iolab.core.run import PlannedRun
 from iolab.core.scenario import (
     ANSWERS_MAX,
     READBACK_PHASE,
+    UNDO_BY_KEEPER,
     Action,
     EventOutcome,
     EventPlan,
@@ -70,8 +71,6 @@ FAULT_CHARACTERS: Final = 100
 """Of why a witness said nothing, which stands in each such answer."""
 
 NOT_BEGUN: Final = "it had not begun when it was to be undone"
-
-UNDO_BY_KEEPER: Final = "the host is lost; its keeper undoes it"
 
 
 def longest_engine_seconds(study: Study) -> float:

@@ -77,7 +77,7 @@ def check_event_failed(view: RunView) -> CheckAnswer:
             answers.append(invalid_answer(text, event=event.id))
         elif event.is_undone is False:
             reason = event.undo_error.rstrip(".") or "the run ended before"
-            text = f"Event {name} was not undone: {reason}."
+            text = f"Event {name} {event.missing_undo_text}: {reason}."
             answers.append(invalid_answer(text, event=event.id))
     return worst_answer(answers)
 
@@ -417,8 +417,9 @@ def check_rebuild_small(view: RunView) -> CheckAnswer:
 
 
 def _is_change_of_first_phase(figures: ScenarioFigures, change: SeriesChange) -> bool:
-    """Whether a change is too early for an effect of the first event: of events that never began
-    also one just before the phase's end.
+    """Whether a change is too early for an effect of the first event.
+
+    Where no event began it may also be just before the phase's end.
     """
     is_left_out = bool(figures.events) and all(event.start_s is None for event in figures.events)
     distance_s = 0.0 if is_left_out else EVENT_DISTANCE_MAX_S
