@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from iolab.analysis.points import summarise_points
 from iolab.analysis.scenario import PerSecondHistograms, rebuild_window
 from iolab.core.histogram import UPPER_NS, bin_index_of_ns
-from iolab.core.metric import CheckResult, Metric, RunResult, VerdictLevel
+from iolab.core.metric import CheckResult, Metric, RunResult, ScenarioFigures, VerdictLevel
 from iolab.core.samples import BinTable, IntervalTable
 from iolab.core.scenario import (
     UNDO_BY_KEEPER,
@@ -694,13 +694,14 @@ def test_a_point_with_a_repeat_that_never_recovers_is_more_than_its_bound() -> N
 
 def test_a_hang_is_told_once() -> None:
     result = judged(PHASED.but(phased(scaled(90, 110, 0.01))))
-    assert result.scenario is not None
-    before, hang, *later = result.scenario.phases
+    figures = result.scenario
+    assert figures is not None
+    before, hang, *later = figures.phases
     metrics = {**result.metrics, "phase.degraded.baseline_share": Metric(0.0, "share", 0.0, 0.0)}
 
-    def text_of_stop(stalled_s: int) -> str:
+    def text_of_stop(stalled_s: int, figures: ScenarioFigures = figures) -> str:
         phase = replace(hang, stalled_s=stalled_s, longest_stall_s=Metric(19.4, "s"))
-        scenario = replace(result.scenario, phases=(before, phase, *later))
+        scenario = replace(figures, phases=(before, phase, *later))
         return fault_impact_sentence([scenario], metrics)
 
     text = text_of_stop(20)
