@@ -71,6 +71,17 @@ def test_watts_are_no_speed(metric: str, unit: str, verdict: ComparisonVerdict, 
     assert told in sentence
 
 
+def test_each_later_phase_has_a_sentence_on_its_rate() -> None:
+    compared = compare_sides(*two_sides(), metrics=["iops"])
+    row = compared.compared_metrics[0]
+    degraded = [
+        replace(row, metric=f"phase.degraded.{figure}") for figure in ("iops", "longest_stall_s")
+    ]
+    rows = replace(compared, compared_metrics=(row, *degraded))
+    first, second = comparison_sentences(rows)
+    assert second == f"{first.removesuffix(')')}, phase degraded)"
+
+
 def test_a_latency_of_reads_and_writes_says_so() -> None:
     compared = compare_sides(*two_sides(), metrics=["lat_ns_mean", "iops"])
     named = {

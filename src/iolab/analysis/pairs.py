@@ -167,7 +167,8 @@ def incomparability_reason(pair: Pair, metric: str) -> str:
         if None in values:
             return f"not every run of the {name} has a value"
         if any(value is not None and value <= 0 for value in values):
-            return f"a run of the {name} has the value 0, which has no ratio"
+            means = " against ".join(f"{side.metric_value(metric) or 0:.3g}" for side in pair)
+            return f"a run of the {name} has the value 0, which has no ratio ({means})"
     return ""
 
 

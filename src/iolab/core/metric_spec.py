@@ -130,6 +130,16 @@ PHASE_SEPARATOR: Final = "."
 """What no key has that is not of a phase or of events."""
 
 
+PHASE_RATE: Final = "iops"
+"""The figure of a phase that tells its rate."""
+
+
+def phase_of_rate_metric(metric_key: str) -> str | None:
+    """The phase whose rate the metric is; None for any other."""
+    match = _PHASE_KEY.fullmatch(metric_key)
+    return match["phase"] if match is not None and match["figure"] == PHASE_RATE else None
+
+
 def phase_metric_key(phase: str, figure: str) -> str:
     """The metric of a figure of `PhaseFigures`."""
     return f"phase.{phase}.{figure}"
@@ -142,7 +152,7 @@ def scenario_metric_key(figure: str) -> str:
 
 def compared_scenario_metric_keys(phases: Sequence[str]) -> list[str]:
     """What tells systems apart that were run through phases: of each but the first, and events."""
-    figures = ("iops", "lat_ns_p99", "p50_ratio")
+    figures = (PHASE_RATE, "lat_ns_p99", "p50_ratio", "longest_stall_s")
     keys = [phase_metric_key(phase, figure) for phase in phases[1:] for figure in figures]
     return keys + [scenario_metric_key(figure) for figure in _SCENARIO_FIGURES if phases]
 

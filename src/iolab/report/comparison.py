@@ -23,7 +23,7 @@ from iolab.analysis.differences import ComparisonSide, Difference
 from iolab.analysis.pairs import ComparedMetric, SkippedPoint
 from iolab.analysis.points import Axis
 from iolab.core.metric import Metric
-from iolab.core.metric_spec import BetterDirection
+from iolab.core.metric_spec import BetterDirection, phase_of_rate_metric
 from iolab.record import Record
 from iolab.report.numbers import (
     MAYBE_CHANCE,
@@ -204,18 +204,19 @@ def geometric_mean_texts(summary: MetricSummary) -> GeometricMeanTexts:
 def comparison_sentences(comparison: ComparisonResult) -> Iterator[str]:
     """A sentence a point on its first metric: `b is 1.30 (1.12–1.51) times as fast as a (reads)`.
 
-    The faster side is named first, of what is no speed the one with more; where the interval holds
-    no difference, that is said instead.
+    Of a point with phases there is one more on the rate of each later phase. The faster side is
+    named first, of what is no speed the one with more; where the interval holds no difference,
+    that is said instead.
     """
     names, titles = short_side_names(comparison), comparison.candidate.study.workload_titles
     points: set[tuple[str, Axis]] = set()
     for row in comparison.compared_metrics:
-        if (row.workload, row.axis) in points:
+        phase = phase_of_rate_metric(row.metric)
+        if phase is None and (row.workload, row.axis) in points:
             continue
         points.add((row.workload, row.axis))
-        yield _comparison_sentence(
-            row, *names, point_text(titles.get(row.workload, row.workload), row.axis)
-        )
+        place = point_text(titles.get(row.workload, row.workload), row.axis)
+        yield _comparison_sentence(row, *names, f"{place}, phase {phase}" if phase else place)
 
 
 def _comparison_sentence(
