@@ -105,9 +105,10 @@ def undo_files(fleet: Bed) -> list[Path]:
 
 
 def kill_on_node(fleet: Bed, who: str) -> None:
-    """Kill the agent alone, or all that runs on the node, at once."""
-    if who == "node":
-        fleet.kill_sshd(NODE)
+    """Kill the agent alone, or all that runs on the node, at once.
+
+    All are stopped before the first is killed: an agent that sees sshd's end would undo its events.
+    """
     processes = fleet.processes(NODE)
     # The keeper is what sshd started, and the agent its only child.
     of_sshd = {
