@@ -174,6 +174,6 @@ def test_the_bundled_study_measures_every_workload(tmp_path: Path) -> None:
         assert levels["engine-errors"] == levels["object-requests-failed"] == "valid", result
     compared = iolab("compare", session, session)
     assert compared.returncode == 0, compared.stderr
-    assert "list" in compared.stdout
+    assert "LIST" in compared.stdout
     chosen = iolab("choose", session, "--need", "get-64k >= 1")
     assert chosen.returncode == 0, chosen.stderr
