@@ -31,7 +31,7 @@ VARIATION: Final = MetricSpec(
 class AppendJob(AnyJob, Record, tag="append"):
     """One client's load: blocks of that size, one after the other."""
 
-    keys: ClassVar[Mapping[str, str]] = MappingProxyType({"block": "block_bytes"})
+    field_by_study_key: ClassVar[Mapping[str, str]] = MappingProxyType({"block": "block_bytes"})
 
     engine: EngineName
     block_bytes: int
@@ -53,8 +53,8 @@ class AppendTable(LoadTable):
 class AppendStudy(LoadStudyKind):
     """Its part of studies and plans."""
 
-    tables = MappingProxyType({AppendTable: (APPEND_ENGINE,)})
-    examples = MappingProxyType({"block": '"4k"'})
+    engines_by_table = MappingProxyType({AppendTable: (APPEND_ENGINE,)})
+    example_by_key = MappingProxyType({"block": '"4k"'})
 
     def required_programs(self, study: Study) -> Programs:
         """For Python."""
