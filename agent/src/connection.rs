@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::{Context, Error, Result};
-use crate::runs::MAX_RUNS;
+use crate::runs::{MAX_RUNS, OWN_RUNS};
 use crate::sys::socket::connect_in;
 use crate::sys::thread::allow_open_files;
 use crate::sys::thread::{lock, wait_timeout};
@@ -36,7 +36,7 @@ const FLUSH_PATIENCE: Duration = Duration::from_secs(1);
 /// An address has room for 107 bytes, of which the folder's descriptor takes up to 24.
 const MAX_NAME_BYTES: usize = 80;
 /// Every connection has its socket twice, every run two pipes and an event.
-const OPEN_FILES: u64 = (2 * MAX_CONNECTIONS + 4 * MAX_RUNS + 128) as u64;
+const OPEN_FILES: u64 = (2 * MAX_CONNECTIONS + 4 * (MAX_RUNS + OWN_RUNS) + 128) as u64;
 
 /// What a connection tells before it ends.
 #[derive(Debug)]

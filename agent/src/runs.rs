@@ -26,7 +26,7 @@ use crate::wire::MAX_ID;
 pub const MAX_RUNS: usize = 256;
 /// Places beyond these that programs of the agent's own have: what undoes an event finds one, also
 /// where programs that a controller started hang.
-const OWN_RUNS: usize = 64;
+pub const OWN_RUNS: usize = 64;
 /// The last part of a wait for a start is slept on the clock itself, for precision.
 const CLOCK_SLEEP_NS: u64 = 2_000_000;
 /// How long a wait may trust the clock: a step of it is noticed at the next look.
