@@ -592,9 +592,9 @@ class PhaseRunner:
         for event in neighbour_events:
             if event.neighbour:
                 self.neighbours.request_load_end(event.id)
-                self._set_undone(event)
+                self._record_load_or_limit_undo(event)
 
-    def _set_undone(self, event: EventPlan) -> None:
+    def _record_load_or_limit_undo(self, event: EventPlan) -> None:
         """A load or its limit is undone now, unless it was when this was tried before."""
         outcome = self._outcomes[event.id]
         if not outcome.is_undone:
@@ -608,7 +608,7 @@ class PhaseRunner:
 
     async def _lift_limit(self, event: EventPlan) -> None:
         """The limit is lifted from now on; where a host cannot, that stands in its outcome."""
-        self._set_undone(event)
+        self._record_load_or_limit_undo(event)
         try:
             if self.neighbours.is_running(event.load_event):
                 await self.neighbours.lift_limit(event.load_event, event.id)
