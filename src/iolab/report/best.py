@@ -10,12 +10,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeGuard
 
 from msgspec.structs import replace
 
 from iolab.analysis.findings import CLOSE_RATIO
-from iolab.analysis.points import Axis, PointSummary, finite_metric_value, headline_candidates
+from iolab.analysis.points import (
+    REPLICATED,
+    Axis,
+    PointSummary,
+    finite_metric_value,
+    headline_candidates,
+)
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Metric, RunResult, VerdictLevel
 from iolab.core.metric_spec import BetterDirection, CombineRule, metric_spec
@@ -130,6 +136,10 @@ class BestFigure(Record):
         """The range of its repeats; the value itself where that stands for all of them."""
         value = self.value.value or 0.0
         return self.repeats_range or (value, value)
+
+    def comparison_with(self, other: BestFigure) -> Comparison | None:
+        """The other's figure at this one's place of the axes, held against it by their runs."""
+        return dict(self.comparisons).get(other.configuration)
 
     @property
     def unusable_axes_that_may_lead(self) -> tuple[Axis, ...]:
@@ -297,6 +307,11 @@ def _left_out_repeats_with_values_text(point: PointSummary, metric_key: str, uni
         return point.left_out_repeats_text
     span = range_text(value_text(min(values), unit), value_text(max(values), unit))
     return f"{point.left_out_repeats_text}: {span}"
+
+
+def is_replicated_comparison(comparison: Comparison | None) -> TypeGuard[Comparison]:
+    """Whether there is one, of repeats on both sides, so that their spread is known."""
+    return comparison is not None and min(comparison.run_counts) >= REPLICATED
 
 
 def disagreeing_repeats_text(metric: Metric, repeat_values: Iterable[float | None]) -> str:

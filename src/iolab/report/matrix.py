@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from iolab.analysis.points import REPLICATED
 from iolab.analysis.quotients import improvement_factor
 from iolab.core.metric import Metric, VerdictLevel
 from iolab.core.metric_spec import BetterDirection
 from iolab.record import Record
-from iolab.report.best import BestFigure, winning_best_figure
+from iolab.report.best import BestFigure, is_replicated_comparison, winning_best_figure
 from iolab.report.charts.palette import SERIES
 from iolab.report.numbers import (
     DASH,
@@ -164,7 +163,9 @@ class WorkloadRow(Record):
         if best is None or second is None or best.repeats_range is second.repeats_range is None:
             return ""
         return (
-            self.lead_interval_over_text(second) if has_replicated_comparison(best, second) else ""
+            self.lead_interval_over_text(second)
+            if is_replicated_comparison(best.comparison_with(second))
+            else ""
         )
 
     def lead_interval_over_text(self, other: BestFigure) -> str:
@@ -304,8 +305,8 @@ class _LeadOverOther(Record):
 
 def _lead_over_other(best: BestFigure, other: BestFigure) -> _LeadOverOther:
     """By their runs where both were measured at one place of the axes, else by both intervals."""
-    compared = dict(best.comparisons).get(other.configuration)
-    if compared is not None and has_replicated_comparison(best, other):
+    compared = best.comparison_with(other)
+    if is_replicated_comparison(compared):
         factor = compared.ratio if best.better is BetterDirection.LOWER else 1 / compared.ratio
         is_supported = compared.verdict is ComparisonVerdict.WORSE
         return _LeadOverOther(other, max(factor, 1.0), is_supported)
@@ -714,16 +715,10 @@ def _interval_of_ratio_to_best(
 
 def _interval_of_ratio_to_other(best: BestFigure, other: BestFigure) -> tuple[float, float] | None:
     """The interval of the other over the best by their runs at one place of the axes."""
-    compared = dict(best.comparisons).get(other.configuration)
+    compared = best.comparison_with(other)
     if compared is None or compared.low is None or compared.high is None:
         return None
     return compared.low, compared.high
-
-
-def has_replicated_comparison(best: BestFigure, other: BestFigure) -> bool:
-    """Whether both have repeats at one place of the axes, by which they are compared."""
-    compared = dict(best.comparisons).get(other.configuration)
-    return compared is not None and min(compared.run_counts) >= REPLICATED
 
 
 def is_apart_from_best(workload_row: WorkloadRow, figure: BestFigure) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.points import REPLICATED
 from iolab.analysis.quotients import (
     BestValue,
     FleetAndSingleClient,
@@ -20,7 +19,7 @@ from iolab.core.metric_spec import BetterDirection, common_metric_label
 from iolab.core.run import RunKey
 from iolab.core.workload import HOSTS_AXIS
 from iolab.record import Record
-from iolab.report.best import BestPointHeadline
+from iolab.report.best import BestPointHeadline, is_replicated_comparison
 from iolab.report.charts.chart import ChartGroup, ReportSection
 from iolab.report.charts.rows import Dot, DotRow, charts_by_unit, dot_chart, rows_by_key
 from iolab.report.charts.run import host_metric_values
@@ -42,6 +41,7 @@ from iolab.report.table import (
     text_and_number_columns,
     verdict_cell,
 )
+from iolab.stats.comparison import inverted_comparison
 from iolab.text import counted_noun, percent_text
 
 if TYPE_CHECKING:
@@ -342,13 +342,10 @@ def _gain_factor_over_base(
         return factor
     names = base.configuration, best.configuration
     compared = gains.comparison(names, (best.workload, best.axis), best.metric)
-    if compared is None or min(compared.run_counts) < REPLICATED:
+    if not is_replicated_comparison(compared):
         return factor
-    ends = compared.ratio, compared.low, compared.high
-    if best.better is BetterDirection.LOWER:
-        ratio, low, high = (1 / end if end else None for end in ends)
-        ends = ratio or 0.0, high, low
-    return Metric(ends[0], factor.unit, ends[1], ends[2], factor.n)
+    gain = inverted_comparison(compared) if best.better is BetterDirection.LOWER else compared
+    return Metric(gain.ratio, factor.unit, gain.low, gain.high, factor.n)
 
 
 def fleet_and_client_table(
