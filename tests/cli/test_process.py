@@ -181,6 +181,34 @@ def test_a_library_that_ends_the_process_for_want_of_memory_is_told(
     assert ("Memory ran out within the limit of 1 TiB" in done.stderr) is is_told
 
 
+PANIC = """
+import resource, sys, typst
+from iolab.cli.memory_limit import run_command_in_child_if_memory_limited
+resource.setrlimit(resource.RLIMIT_AS, (1 << 40, 1 << 40))
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+def compile_without_memory(argv):
+    used_bytes = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used_bytes + (3 << 20),) * 2)
+    typst.compile(b"text")
+
+sys.exit(run_command_in_child_if_memory_limited(compile_without_memory, ["show"]))
+"""
+"""A command in which a Rust library panics, since it gets no memory for its threads."""
+
+
+def test_a_rust_panic_for_want_of_memory_prints_no_backtrace() -> None:
+    """Printing one, the library waited for itself for ever in some 4 of 100 tries."""
+    done = run_program(
+        [sys.executable, "-c", PANIC],
+        env=environment({"RUST_BACKTRACE": "1", "RUST_LIB_BACKTRACE": "1"}),
+        timeout=LIMIT_S,
+    )
+    assert done.returncode == 3, done.stderr
+    assert "panicked" in done.stderr
+    assert "stack backtrace" not in done.stderr
+
+
 @pytest.mark.parametrize("mebibytes", [130, 280])
 @pytest.mark.parametrize(
     "words", ["compare {0} {0}", "export {0} -f parquet -o o.parquet", "report {0} --html o.html"]

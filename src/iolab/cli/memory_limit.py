@@ -79,6 +79,9 @@ def _is_command_of_kind(argv: Sequence[str], kind: CommandKind) -> bool:
 def _run_in_child(
     command: Callable[[Sequence[str]], int], argv: Sequence[str], completion_pipe: int
 ) -> NoReturn:
+    # With a backtrace, Rust's panic handler needs memory while it holds a lock that the handler of
+    # a failed allocation takes, too: the child then never ends.
+    os.environ.update(RUST_BACKTRACE="0", RUST_LIB_BACKTRACE="0")
     code = 1
     try:
         code = command(argv)
