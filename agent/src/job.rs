@@ -232,7 +232,12 @@ fn build_command(
     let path = job.env.get("PATH").cloned().unwrap_or_else(search_path);
     let file = if name == AGENT_PROGRAM_NAME { AGENT_PROGRAM_FILE } else { name };
     let program = find_program(file, &path).ok_or_else(|| {
-        Error::errno(libc::ENOENT, format!("cannot start {name}: no such program on PATH ({path})"))
+        let reason = if name.contains('/') {
+            "no such file that can be executed".to_owned()
+        } else {
+            format!("no such program on PATH ({path})")
+        };
+        Error::errno(libc::ENOENT, format!("cannot start {name}: {reason}"))
     })?;
     let mut command = Command::new(&program);
     let argv = job.argv.iter().map(String::as_str);

@@ -16,7 +16,7 @@ use crate::device::kernel_name;
 use crate::error::{Context, Error, Result, io_error_text};
 use crate::job::spawn_alone;
 use crate::probe::process::parse_process_stat;
-use crate::roots::{Roots, list_names, read_text};
+use crate::roots::{Roots, read_text};
 use crate::sign::{own_agent_id, process_of_agent_id};
 use crate::sys::file::LockedFile;
 use crate::sys::mount::{LoopFile, limit_loop};
@@ -424,8 +424,12 @@ pub fn process_in_file(path: &Path) -> Result<NamedProcess> {
         .trim()
         .parse()
         .map_err(|_| Error::bad_request(format!("{} holds no process id", path.display())))?;
+    if pid <= 1 {
+        let message = format!("process {pid} of {} is none to signal", path.display());
+        return Err(Error::bad_request(message));
+    }
     let gone = || Error::errno(libc::ESRCH, format!("process {pid} of {} is gone", path.display()));
-    let start_ticks = start_ticks_of(pid).filter(|_| pid > 1).ok_or_else(gone)?;
+    let start_ticks = start_ticks_of(pid).ok_or_else(gone)?;
     let name = read_text(&Path::new("/proc").join(pid.to_string()).join("comm"));
     Ok(NamedProcess { pid, start_ticks, name: name.unwrap_or_default().trim().to_owned() })
 }
@@ -608,12 +612,23 @@ pub fn find_held() -> Vec<UndoFile> {
 
 fn undo_files(is_wanted: impl Fn(&str) -> bool) -> Vec<UndoFile> {
     let folder = folder();
-    if require_private(&folder).is_err() {
-        return Vec::new();
-    }
-    let names = list_names(&folder).into_iter();
+    let listed = match require_private(&folder) {
+        Err(error) if error.code == "ENOENT" => return Vec::new(),
+        refused => refused.and_then(|()| names_in_folder()),
+    };
     let is_theirs = |name: &String| name.strip_prefix(PREFIX).is_some_and(&is_wanted);
-    names.filter(is_theirs).filter_map(|name| described_file(folder.join(name))).collect()
+    match listed {
+        Ok(names) => names
+            .into_iter()
+            .filter(is_theirs)
+            .filter_map(|name| described_file(folder.join(name)))
+            .collect(),
+        Err(error) => {
+            let advice = "look at it by hand: it may hold events that are not undone";
+            let step = shortened(&format!("{} ({advice})", error.message));
+            vec![UndoFile { path: folder, steps: vec![step] }]
+        }
+    }
 }
 
 /// What stands in a file of undos, for people; None where it is gone by now.
@@ -778,7 +793,11 @@ fn change_file(path: &Path, change: impl FnOnce(&mut Vec<Undo>) -> Result<()>) -
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
+    use crate::trial::TestFolder;
 
     fn sleeper() -> (std::process::Child, NamedProcess) {
         let child = std::process::Command::new("/bin/sleep").arg("60").spawn().unwrap();
@@ -862,6 +881,34 @@ mod tests {
 
     fn limit(device: &str) -> Step {
         Step::Write { path: "/proc/sys/kernel/ostype".into(), text: format!("{device} rbps=max") }
+    }
+
+    #[test]
+    fn a_file_with_the_number_of_no_ordinary_process_is_refused_with_it() {
+        let folder = TestFolder::new();
+        let path = folder.path().join("pid");
+        for (text, part) in [("1", "process 1 of"), ("0", "process 0 of"), ("x", "no process id")] {
+            fs::write(&path, text).unwrap();
+            let error = process_in_file(&path).unwrap_err();
+            assert_eq!(error.code, "bad-request");
+            assert!(error.message.contains(part), "{} lacks {part}", error.message);
+        }
+    }
+
+    #[test]
+    fn a_folder_of_undos_that_others_may_change_is_told() {
+        let _alone = lock(&ALONE);
+        add("kept".into(), vec![undo_command("kept")]).unwrap();
+        let set_mode = |mode| fs::set_permissions(folder(), Permissions::from_mode(mode)).unwrap();
+        set_mode(0o755);
+        let (abandoned, held) = (find_abandoned(), find_held());
+        set_mode(0o700);
+        remove("kept").unwrap();
+        for found in [abandoned, held] {
+            assert_eq!(found.len(), 1);
+            assert_eq!(found[0].path, folder());
+            assert!(found[0].steps[0].contains("not this user's alone"), "{:?}", found[0].steps);
+        }
     }
 
     #[test]
