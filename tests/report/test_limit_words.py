@@ -246,3 +246,26 @@ def test_a_limit_beside_a_figure_says_how_much_it_is(
     best = replace(figure("one", value, half, title="w", unit=unit), operation=operation)
     (row,) = rows_with_limit_texts(brief, workload_rows((best, replace(best, configuration="two"))))
     assert dict(row.limit_texts)["one"] == wanted
+
+
+def test_repeats_that_fell_short_of_a_limit_are_told_beside_the_figure_and_in_the_evidence() -> (
+    None
+):
+    """Also where all have one limit, which a sentence tells once."""
+    use = ResourceUse(Resource.PROCESSORS, "c1", HostRole.CLIENT, "", 1.0, own_load_share=0.01)
+    seen = replace(ALL_BUSY, uses=(use,))
+    brief = replace(shared.brief("sweep"))
+    held_rates, short_rates = (1500.0, 1499.0, 1497.0), (1500.0, 1499.0, 1497.0, 1294.0)
+    brief.__dict__["bottlenecks"] = found = tuple(
+        BottleneckFinding(
+            owner, "w", (), decide_bottleneck(seen, BENT, rates), seen, None, VerdictLevel.VALID, ()
+        )
+        for owner, rates in (("one", held_rates), ("two", short_rates))
+    )
+    best = figure("one", 1499.0, 0.002, title="w", unit="1/s")
+    (row,) = rows_with_limit_texts(brief, workload_rows((best, replace(best, configuration="two"))))
+    texts = dict(row.limit_texts)
+    assert tells(texts["two"], "1 of 4 repeats", "1.29 k IOPS")
+    assert "one" not in texts  # a sentence tells of both
+    assert tells(bottleneck_sentence(found[1], TWO), "3 of its 4 repeats")
+    assert "of its" not in bottleneck_sentence(found[0], TWO)

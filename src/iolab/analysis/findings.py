@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from iolab.analysis.bottleneck.decision import (
-    STEADY_HALF_WIDTH,
     WORTHWHILE_GAIN_SHARE,
     BottleneckCause,
     BottleneckDecision,
@@ -24,6 +23,7 @@ from iolab.analysis.points import (
     PointSummary,
     axis_without_names,
     curves_along_load_axis,
+    finite_metric_value,
     headline_candidates,
 )
 from iolab.analysis.quotients import (
@@ -38,7 +38,7 @@ from iolab.core.metric import Metric, VerdictLevel, worst_level
 from iolab.core.metric_spec import BetterDirection, mean_latency_keys, metric_spec
 from iolab.core.resources import RunResources
 from iolab.core.run import RunKey
-from iolab.core.study import REPEATS_FOR_INTERVAL, Study
+from iolab.core.study import Study
 from iolab.core.workload import HOSTS_AXIS, AnyJob, Workload
 from iolab.record import Record
 from iolab.stats.comparison import ComparisonVerdict
@@ -615,9 +615,8 @@ def bottleneck_findings(
         less = metric_spec(best.metric).better is BetterDirection.LOWER
         names = [] if less else axes.get(best.workload, [])
         step = _first_worthwhile_load_step(members, point, names, best.metric)
-        decision = decide_bottleneck(
-            resources_by_run[key], step, is_steady=_is_rate_equal_over_repeats(best)
-        )
+        rates = [] if less else _known_values(point, best.metric)
+        decision = decide_bottleneck(resources_by_run[key], step, rates)
         steps = decision.step.run_keys if decision.step else ()
         yield BottleneckFinding(
             configuration=best.configuration,
@@ -632,12 +631,10 @@ def bottleneck_findings(
         )
 
 
-def _is_rate_equal_over_repeats(best: BestPointFinding) -> bool:
-    """Whether repeats gave one rate to within what only a set limit does."""
-    half = best.value.half_width_share
-    is_rate = metric_spec(best.metric).better is BetterDirection.HIGHER
-    has_repeats = (best.value.n or 0) >= REPEATS_FOR_INTERVAL
-    return is_rate and has_repeats and half is not None and half <= STEADY_HALF_WIDTH
+def _known_values(point: PointSummary, metric: str) -> list[float]:
+    """A metric of the point's repeats, of those that have it."""
+    values = (finite_metric_value(result, metric) for result in point.results)
+    return [value for value in values if value is not None]
 
 
 def _usl_fit_without_full_resource(

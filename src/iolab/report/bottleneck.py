@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from iolab.analysis.bottleneck.decision import STEADY_HALF_WIDTH, BottleneckCause, LoadStep
+from iolab.analysis.bottleneck.decision import (
+    ONE_RATE_SPREAD,
+    BottleneckCause,
+    LoadStep,
+    RepeatsOfRate,
+)
 from iolab.analysis.busy import OWN_JOBS_MAJORITY
 from iolab.analysis.findings import BottleneckFinding
 from iolab.analysis.points import PointSummary, has_higher_load
@@ -416,11 +421,23 @@ def _software_limit_text(finding: BottleneckFinding) -> str:
     )
 
 
-def _unwatched_rate_limit_text(finding: BottleneckFinding) -> str:  # noqa: ARG001 - as all of them
+def _unwatched_rate_limit_text(finding: BottleneckFinding) -> str:
+    repeats = finding.decision.repeats
+    short = len(repeats.short_rates) if repeats else 0
+    whose = f"{repeats.count - short} of its {repeats.count}" if repeats and short else "its"
     return (
-        "seems held at a limit that was set and not watched: its repeats have one rate although "
-        "other load filled the processors"
+        f"seems held at a limit that was set and not watched: {whose} repeats have one rate "
+        "although other load filled the processors"
     )
+
+
+def short_repeats_text(repeats: RepeatsOfRate | None, unit: str) -> str:
+    """`1 of 4 repeats fell short: 1.29 k IOPS`, of a limit that holds the others; or empty."""
+    if repeats is None or not repeats.short_rates:
+        return ""
+    low, high = (value_text(end(repeats.short_rates), unit) for end in (min, max))
+    rates = high if low == high else f"{low} to {high}"
+    return f"{len(repeats.short_rates)} of {repeats.count} repeats fell short: {rates}"
 
 
 def _unobserved_limit_text(finding: BottleneckFinding) -> str:
@@ -649,11 +666,18 @@ def _most_helpful_next_steps(
 
 
 def rows_with_limit_texts(brief: Brief, rows: Sequence[WorkloadRow]) -> list[WorkloadRow]:
-    """The rows, each figure with what limits it, unless one sentence tells it of all."""
+    """The rows, each figure with what limits it, unless one sentence tells it of all.
+
+    Then only with repeats that fell short of it.
+    """
     limits = brief.bottlenecks
-    if len({_cause_text(limit) for limit in limits}) < 2:
-        return list(rows)
-    shown = [limit for limit in limits if limit.decision.cause is not BottleneckCause.NONE]
+    is_told_once = len({_cause_text(limit) for limit in limits}) < 2
+    shown = [
+        limit
+        for limit in limits
+        if limit.decision.cause is not BottleneckCause.NONE
+        and (not is_told_once or _has_short_repeats(limit))
+    ]
     return [
         replace(
             row,
@@ -667,6 +691,10 @@ def rows_with_limit_texts(brief: Brief, rows: Sequence[WorkloadRow]) -> list[Wor
     ]
 
 
+def _has_short_repeats(finding: BottleneckFinding) -> bool:
+    return finding.decision.repeats is not None and bool(finding.decision.repeats.short_rates)
+
+
 def _limit_of_figure_text(finding: BottleneckFinding, workload_row: WorkloadRow) -> str:
     """What limits a figure, of a limit on its own rate how much that is.
 
@@ -677,6 +705,8 @@ def _limit_of_figure_text(finding: BottleneckFinding, workload_row: WorkloadRow)
         finding.decision.limiting_use,
         workload_row.figure_of_configuration(finding.configuration),
     )
+    unit = figure.value.unit if figure is not None else ""
+    short = short_repeats_text(finding.decision.repeats, unit)
     if (
         figure is None
         or figure.is_mixed
@@ -684,15 +714,15 @@ def _limit_of_figure_text(finding: BottleneckFinding, workload_row: WorkloadRow)
         or use is None
         or not use.rate
         or not use.share
+        or unit != ("bytes/s" if "bytes" in use.name else "1/s")
     ):
-        return text
+        return f"{text} ({short})" if short else text
     allowed = use.rate / use.share
-    unit = "bytes/s" if "bytes" in use.name else "1/s"
-    if figure.value.unit != unit:
-        return text
+    allowed_text = value_text(allowed, unit)
+    if short:
+        return f"{text} of {allowed_text} ({short})"
     high = (figure.value.displayable_interval or (0.0, 0.0))[1]
     value = figure.value.value or 0.0
-    allowed_text = value_text(allowed, unit)
     if value > allowed and value_text(value, unit) != allowed_text:
         by = percent_text(value / allowed - 1)
         return f"{text} of {allowed_text} ({by} above it: bursts that it lets through)"
@@ -901,7 +931,7 @@ def _bottleneck_evidence_text(
     cause = findings[0].decision.cause
     parts = [*_cause_resource_use_evidence(findings), *_own_and_other_load_evidence(findings)]
     if cause is BottleneckCause.UNWATCHED_RATE_LIMIT:
-        parts.insert(0, f"repeats give one rate (±{percent_text(STEADY_HALF_WIDTH)} or less)")
+        parts.insert(0, _one_rate_evidence_text(findings))
     if cause is BottleneckCause.ENGINE:
         parts += [f"{_in_flight_of_requested_text(limit)} I/Os in flight" for limit in findings[:1]]
     if cause in (
@@ -921,6 +951,17 @@ def _bottleneck_evidence_text(
         parts[0] += f" (run of {rate_text_by_run_key[run[0]]})"
     parts += _load_step_evidence(findings)
     return "; ".join(filter(None, parts)) or DASH
+
+
+def _one_rate_evidence_text(findings: Sequence[BottleneckFinding]) -> str:
+    """How close repeats are which an unknown limit holds, and how many of them fell short."""
+    repeats = [own for limit in findings if (own := limit.decision.repeats) is not None]
+    short = sum(len(own.short_rates) for own in repeats)
+    whose = "repeats"
+    if short:
+        count = sum(own.count for own in repeats)
+        whose = f"{count - short} of {counted_noun(count, 'repeat')}"
+    return f"{whose} give one rate (within {percent_text(ONE_RATE_SPREAD)})"
 
 
 def _is_rate_in_evidence_text(rate_text: str, evidence: str) -> bool:

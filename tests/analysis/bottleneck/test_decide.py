@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from msgspec.structs import replace
 
-from iolab.analysis.bottleneck.decision import BottleneckCause, LoadStep, decide_bottleneck
+from iolab.analysis.bottleneck.decision import (
+    BottleneckCause,
+    LoadStep,
+    decide_bottleneck,
+    repeats_of_rate,
+)
 from iolab.core.host import CgroupDeviceIoLimit
 from iolab.core.resources import Resource
 from tests.analysis.bottleneck.planted import (
@@ -352,15 +359,31 @@ def test_samples_that_miss_a_part_of_the_window_hide_no_limit(
 def test_a_constant_rate_beside_processors_that_others_fill_is_a_set_limit() -> None:
     full = record({**disk(0.05, each_ns=80_000), **cores(*[0.97] * 8)})
 
-    def found_with(percent: float, *, is_steady: bool) -> tuple[BottleneckCause, bool]:
+    def found_with(percent: float, rates: Sequence[float]) -> tuple[BottleneckCause, bool]:
         totals = replace(
             engine_totals(None, None), user_cpu_percent=percent, system_cpu_percent=0.0
         )
         run = replace(full, hosts=(replace(host_run("c1", [Burst()]), totals=totals),))
-        found = decide_bottleneck(watched(run), BENT, is_steady=is_steady)
+        found = decide_bottleneck(watched(run), BENT, rates)
         return found.cause, found.is_certain
 
-    assert found_with(2.0, is_steady=True) == (BottleneckCause.UNWATCHED_RATE_LIMIT, False)
-    assert found_with(2.0, is_steady=False) == (BottleneckCause.PROCESSORS, False)
+    alike, spread = (1500.0, 1499.0, 1497.0), (1500.0, 1470.0, 1440.0)
+    assert found_with(2.0, alike) == (BottleneckCause.UNWATCHED_RATE_LIMIT, False)
+    assert found_with(2.0, spread) == (BottleneckCause.PROCESSORS, False)
+    # One slow repeat hides no limit that holds three others; two alike of three are chance.
+    assert found_with(2.0, (*alike, 1294.0)) == (BottleneckCause.UNWATCHED_RATE_LIMIT, False)
+    assert found_with(2.0, (1500.0, 1499.0, 1294.0)) == (BottleneckCause.PROCESSORS, False)
+    assert found_with(2.0, (*alike, 1294.0, 1290.0, 1280.0))[0] is BottleneckCause.PROCESSORS
     # Cores that the load itself fills give one rate, too.
-    assert found_with(60.0, is_steady=True) == (BottleneckCause.PROCESSORS, True)
+    assert found_with(60.0, alike) == (BottleneckCause.PROCESSORS, True)
+
+
+def test_repeats_that_fell_short_of_a_limit_are_told_where_they_are_few() -> None:
+    alike = (1500.0, 1499.0, 1497.0)
+    assert repeats_of_rate((*alike, 1470.0)).short_rates == (1470.0,)
+    assert repeats_of_rate(alike).short_rates == ()
+    watched_limit = repeats_of_rate((169.2, 169.9, 136.5))
+    assert (watched_limit.has_one_rate, watched_limit.short_rates) == (False, (136.5,))
+    assert repeats_of_rate((169.9, 168.0, 165.0)).short_rates == ()
+    assert repeats_of_rate((219.0, 191.0, 198.0)).short_rates == ()
+    assert repeats_of_rate(()).count == 0

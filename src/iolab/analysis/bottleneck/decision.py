@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.busy import is_resource_full, is_resource_near_limit
+from msgspec.structs import replace
+
+from iolab.analysis.busy import NEAR_LIMIT, is_resource_full, is_resource_near_limit
 from iolab.analysis.points import REPLICATED, PointSummary
 from iolab.core.resources import IoConcurrency, IssueRule, Resource, ResourceUse, RunResources
 from iolab.core.run import RunKey
+from iolab.core.study import REPEATS_FOR_INTERVAL
 from iolab.record import Record
 
 if TYPE_CHECKING:
@@ -42,9 +45,10 @@ MOST_OF_LATENCY: Final = 0.5
 NEARLY_ALL_LATENCY: Final = 0.8
 """The same where processors are full, too: what is left of the latency may wait for these."""
 
-STEADY_HALF_WIDTH: Final = 0.003
-"""Half of the interval of repeats, as a share, up to which a rate is that of a set limit, where
-other load fills the processors: what waits for these varies by per cents."""
+ONE_RATE_SPREAD: Final = 0.003
+"""Share of the highest rate of repeats within which others have the same rate. Three or more are
+held by a set limit where other load fills the processors: what waits for these varies by per cents.
+"""
 
 QUEUE_KEPT: Final = 0.8
 """Share of the I/Os asked for that must be in flight: with fewer the engine does not keep up."""
@@ -166,11 +170,50 @@ class BottleneckCause(StrEnum):
     """Nothing watched was at its limit; nobody tried more load, or it told nothing for sure."""
 
 
+RATE_LIMIT_CAUSES: Final = (
+    BottleneckCause.IO_LIMIT,
+    BottleneckCause.DISK_LIMIT,
+    BottleneckCause.PORT,
+    BottleneckCause.UNWATCHED_RATE_LIMIT,
+)
+"""Limits that hold repeats at one rate."""
+
+
+class RepeatsOfRate(Record):
+    """The rates of a point's repeats: how many there are, and those below a limit on the rate.
+
+    `has_one_rate` is whether most of them, and at least three, give the highest to within
+    `ONE_RATE_SPREAD`.
+    """
+
+    count: int
+    has_one_rate: bool
+    short_rates: tuple[float, ...]
+
+
+def repeats_of_rate(rates: Sequence[float]) -> RepeatsOfRate:
+    """What repeats tell of a limit: the highest of them are held by it, others fell short.
+
+    Where less than half are at one rate, or near it, none is said to have fallen short.
+    """
+    highest = max(rates, default=0.0)
+    below_one_rate, below_limit = (
+        tuple(rate for rate in rates if rate < share * highest)
+        for share in (1 - ONE_RATE_SPREAD, NEAR_LIMIT)
+    )
+    at_one_rate = len(rates) - len(below_one_rate)
+    has_one_rate = at_one_rate >= REPEATS_FOR_INTERVAL and at_one_rate > len(below_one_rate)
+    short = below_one_rate if has_one_rate else below_limit
+    is_told = 2 * len(short) < len(rates)
+    return RepeatsOfRate(len(rates), has_one_rate, short if is_told else ())
+
+
 class BottleneckDecision(Record):
     """What limits one point: `limiting_use` is the resource at its limit, `step` what load tells.
 
     `is_certain` where no interval speaks against it. `other_full_resources` are further resources
-    at their limits.
+    at their limits. Of `repeats` some may have fallen short of a limit on the rate; None where the
+    cause is no such limit.
     """
 
     cause: BottleneckCause
@@ -178,15 +221,27 @@ class BottleneckDecision(Record):
     limiting_use: ResourceUse | None = None
     step: LoadStep | None = None
     other_full_resources: tuple[ResourceUse, ...] = ()
+    repeats: RepeatsOfRate | None = None
 
 
 def decide_bottleneck(
-    resources: RunResources, step: LoadStep | None, *, is_steady: bool = False
+    resources: RunResources, step: LoadStep | None, repeat_rates: Sequence[float] = ()
 ) -> BottleneckDecision:
     """What the evidence supports; `step` is None where no other load was measured.
 
-    `is_steady` is whether repeats gave one rate, to within `STEADY_HALF_WIDTH`.
+    `repeat_rates` are those of the point's repeats, whose median run `resources` are of; empty of
+    what is no rate.
     """
+    repeats = repeats_of_rate(repeat_rates)
+    decision = _decide_by_run(resources, step, is_at_one_rate=repeats.has_one_rate)
+    is_rate_limit = decision.cause in RATE_LIMIT_CAUSES
+    return replace(decision, repeats=repeats) if is_rate_limit and repeats.count else decision
+
+
+def _decide_by_run(
+    resources: RunResources, step: LoadStep | None, *, is_at_one_rate: bool
+) -> BottleneckDecision:
+    """By what one run used; `is_at_one_rate` is whether most repeats gave one rate."""
     flight = resources.concurrency
     if flight is not None and flight.issue_rule is not IssueRule.CLOSED:
         paced = _pacing_cause(flight)
@@ -203,7 +258,7 @@ def decide_bottleneck(
         is_outside = limiting[0].resource in _LIMITS_OUTSIDE
         also = (*limiting[1:], *excused)[:1] if is_outside else ()
         sure = not _is_mostly_other_load(limiting[0])
-        if not sure and is_steady:
+        if not sure and is_at_one_rate:
             return BottleneckDecision(
                 BottleneckCause.UNWATCHED_RATE_LIMIT, is_certain=False, limiting_use=limiting[0]
             )
