@@ -157,10 +157,10 @@ def test_a_node_is_loaded_restored_killed_and_started_anew(target: Target) -> No
         assert server.pid is not None
         os.kill(server.pid, signal.SIGKILL)
         for _ in range(round(PATIENCE_S / 0.05)):
-            if server.death_text():
+            if server.failure_text():
                 break
             await asyncio.sleep(0.05)
-        assert server.death_text() == "Cassandra 4.0.17 on host 'local' was killed by signal 9."
+        assert server.failure_text() == "Cassandra 4.0.17 on host 'local' was killed by signal 9."
         await server.prepare_run(stage.session, run, here, never)
         restored = {one.name: one.value for one in server.server_run.statistics_before}
         assert (restored["sstables"], restored["memtable_bytes"]) == (1, 0)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from iolab.hosts.engine import Command
 from iolab.loads.keyvalue.java import YCSB_VERSION, JavaKitName, java_kit_builder_of_user
 from iolab.loads.keyvalue.workload import KeyDistribution, KeyOperation, ServerKind, YcsbJob
-from iolab.loads.keyvalue.ycsb.clients import database_shape_faults, parse_rocksdb_shape
+from iolab.loads.keyvalue.ycsb.clients import incomplete_database_faults, parse_rocksdb_contents
 from iolab.loads.keyvalue.ycsb.engine import (
     JavaKit,
     YcsbStore,
@@ -21,7 +21,7 @@ from iolab.loads.keyvalue.ycsb.engine import (
     java_kit_of_jars,
     latency_log_names,
     measure_command,
-    rocksdb_shape_command,
+    rocksdb_contents_command,
 )
 from iolab.loads.keyvalue.ycsb.hdr_log import HdrLog, parse_hdr_log
 from iolab.loads.keyvalue.ycsb.output import (
@@ -59,10 +59,10 @@ def store(kit: JavaKit, tmp_path_factory: pytest.TempPathFactory) -> YcsbStore:
             JOB, store, kit, str(folder), first=first, count=count, thread_count=4, seconds=60
         )
         assert fill_faults(parse_ycsb_output(*ran(command)), count) == ()
-    settled = parse_rocksdb_shape(
-        ran(rocksdb_shape_command(JOB, store, kit, str(folder), compact_first=True))[0]
+    settled = parse_rocksdb_contents(
+        ran(rocksdb_contents_command(JOB, store, kit, str(folder), compact_first=True))[0]
     )
-    assert database_shape_faults(settled, RECORDS) == ()
+    assert incomplete_database_faults(settled, RECORDS) == ()
     return store
 
 
@@ -114,11 +114,11 @@ def test_nothing_is_unpacked_onto_the_target(
     store: YcsbStore, kit: JavaKit, tmp_path: Path
 ) -> None:
     """A library that were written there each time would be written back while others measure."""
-    command = rocksdb_shape_command(JOB, store, kit, str(tmp_path), compact_first=False)
+    command = rocksdb_contents_command(JOB, store, kit, str(tmp_path), compact_first=False)
     nowhere = f"-Djava.io.tmpdir={tmp_path}/nowhere"
     argv = [nowhere if word.startswith("-Djava.io.tmpdir") else word for word in command.argv]
     done = subprocess.run(argv, capture_output=True, timeout=60, check=False)
-    assert parse_rocksdb_shape(done.stdout) is not None, done.stderr
+    assert parse_rocksdb_contents(done.stdout) is not None, done.stderr
 
 
 def test_records_that_are_not_there_are_a_fault(

@@ -127,7 +127,7 @@ class EngineLineReader(ABC):
         """The sums of the last line. LineError when it lacks what every run has."""
 
     @abstractmethod
-    def add_totals_faults(self, totals: EngineTotals, last_line: dict[str, Any]) -> None:
+    def add_incomplete_run_faults(self, totals: EngineTotals, last_line: dict[str, Any]) -> None:
         """Add what the sums say against the run."""
 
     def version_text(self, first_line: dict[str, Any]) -> str:
@@ -183,7 +183,7 @@ class EngineLineReader(ABC):
         except LineError as fault:
             self._faults.add_fault(str(fault))
             return None
-        self.add_totals_faults(totals, self._end)
+        self.add_incomplete_run_faults(totals, self._end)
         return totals
 
     @property

@@ -10,7 +10,10 @@ import pytest
 from iolab.core.engine import EngineName
 from iolab.loads.checkpoint.layouts import CheckpointLayout, plan_checkpoint
 from iolab.loads.checkpoint.models import MODELS
-from iolab.loads.checkpoint.placement import client_indexes_to_restore_from, rank_work_of_client
+from iolab.loads.checkpoint.placement import (
+    other_client_indexes_to_restore_from,
+    rank_work_of_client,
+)
 from iolab.loads.checkpoint.workload import CHECKPOINT_ENGINE, CheckpointJob, PhaseName
 
 GIB = 1 << 30
@@ -160,7 +163,7 @@ def test_each_file_is_restored_once_and_by_another_host(clients: int) -> None:
     if clients > 1:
         assert all(client != read.owner_client_index for client, read in restored)
     else:
-        assert client_indexes_to_restore_from(job(), 1, 0) == ()
+        assert other_client_indexes_to_restore_from(job(), 1, 0) == ()
 
 
 @pytest.mark.parametrize(("readers", "clients"), [(4, 1), (4, 2), (3, 1), (12, 4), (1, 1), (64, 2)])

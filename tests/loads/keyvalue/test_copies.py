@@ -10,10 +10,10 @@ from iolab.errors import EngineError
 from iolab.hosts.host import Host
 from iolab.loads.keyvalue.databases import (
     MARKER,
-    clone_folder,
-    mark_folder_complete,
+    copy_folder_by_reflink_if_possible,
     read_folder_marker,
     remove_folder,
+    sync_and_mark_folder_complete,
 )
 from tests.e2e.targets import tmpfs, xfs_on_loop
 from tests.loads.keyvalue.local import on_this_machine
@@ -35,7 +35,7 @@ def test_a_marker_is_told_again_and_what_has_none_is_not_golden(tmp_path: Path) 
     async def work(host: Host) -> None:
         assert await read_folder_marker(host, str(tmp_path / "nowhere")) is None
         assert await read_folder_marker(host, str(tmp_path)) is None
-        await mark_folder_complete(host, str(tmp_path), {"keys": 5})
+        await sync_and_mark_folder_complete(host, str(tmp_path), {"keys": 5})
         assert await read_folder_marker(host, str(tmp_path)) == {"keys": 5}
 
     on_this_machine(work)
@@ -55,7 +55,12 @@ def test_without_reflinks_everything_is_copied(tmp_path: Path) -> None:
         source, to = database(target / "golden"), target / "cell"
         to.mkdir()
         (to / "old").write_bytes(b"of the run before")
-        assert on_this_machine(lambda host: clone_folder(host, str(source), str(to))) == "copy"
+        assert (
+            on_this_machine(
+                lambda host: copy_folder_by_reflink_if_possible(host, str(source), str(to))
+            )
+            == "copy"
+        )
         assert sorted(path.name for path in to.iterdir()) == ["000001.sst", "000002.log"]
         assert (to / "000001.sst").read_bytes() == (source / "000001.sst").read_bytes()
 
@@ -67,7 +72,12 @@ def test_nothing_of_the_source_is_reached_through_a_copy() -> None:
         link.symlink_to(source)
         to.mkdir()
         (to / "old").write_bytes(b"of the run before")
-        assert on_this_machine(lambda host: clone_folder(host, str(link), str(to))) == "reflink"
+        assert (
+            on_this_machine(
+                lambda host: copy_folder_by_reflink_if_possible(host, str(link), str(to))
+            )
+            == "reflink"
+        )
         assert sorted(path.name for path in to.iterdir()) == ["000001.sst", "000002.log"]
         (to / "000002.log").write_bytes(b"changed")
         (to / "000001.sst").unlink()
@@ -80,7 +90,9 @@ def test_a_copy_for_which_there_is_no_room_is_an_error_and_leaves_nothing() -> N
         source, to = database(target / "golden"), target / "cell"
         (source / "000003.sst").write_bytes(b"x" * 400_000)
         with pytest.raises(EngineError, match=r"cp on host 'local' .*No space left") as caught:
-            on_this_machine(lambda host: clone_folder(host, str(source), str(to)))
+            on_this_machine(
+                lambda host: copy_folder_by_reflink_if_possible(host, str(source), str(to))
+            )
         assert "Make room" in caught.value.hint
         assert not to.exists()
 

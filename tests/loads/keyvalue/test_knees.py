@@ -16,7 +16,9 @@ def test_curves_mark_the_knee_that_is_told_in_words() -> None:
     (workload,) = brief.study.workloads
     groups = point_groups(workload, brief.points)
     drawn = {
-        group.other_axes: configuration_chart_lines(group, series_styles(brief.study))[0].knee
+        group.fixed_axis_values: configuration_chart_lines(group, series_styles(brief.study))[
+            0
+        ].knee
         for group in groups
     }
     assert drawn == {others: told.get(others) for others in drawn}

@@ -184,7 +184,7 @@ def test_hosts_with_bins_that_do_not_fit_have_no_percentiles_together() -> None:
 def test_intervals_of_each_operation_cover_no_time_twice(apart: bool) -> None:  # noqa: FBT001
     load = sum_key_value_operations(ycsb_record(apart=apart))
     assert load.seconds[0] == pytest.approx(20.0, abs=0.01)
-    assert load.operation_rates_by_host[0] == pytest.approx(4_000, rel=1e-3)
+    assert load.whole_operation_rates_by_host[0] == pytest.approx(4_000, rel=1e-3)
     assert fleet_rate_series(ycsb_record(apart=apart), WHOLE_OPERATION_WEIGHTS) is not None
 
 

@@ -14,7 +14,7 @@ from iolab.loads.keyvalue.kind import KIND
 from iolab.loads.keyvalue.tables import (
     key_value_point_groups,
     percentile_bounds_table,
-    percentile_key_for_chart,
+    published_or_highest_percentile_name,
     rate_and_latency_line,
 )
 from iolab.registry import report_kinds
@@ -191,9 +191,9 @@ def test_the_store_behind_ycsb_is_told() -> None:
 def test_a_percentile_is_drawn_only_where_every_point_has_it(paced: KeySource) -> None:
     job = paced.study.workloads[0].job
     known = {f"read_lat_ns_{name}": Metric(1.0, "ns") for name in ("mean", "p50", "p99", "p99_99")}
-    assert percentile_key_for_chart(job, [known], READ) == "p99_99"
+    assert published_or_highest_percentile_name(job, [known], READ) == "p99_99"
     fewer = {**known, "read_lat_ns_p99_99": Metric(None, "ns")}
-    assert percentile_key_for_chart(job, [known, fewer], READ) == "p99"
+    assert published_or_highest_percentile_name(job, [known, fewer], READ) == "p99"
 
 
 def test_a_chart_says_why_the_published_percentile_is_missing() -> None:

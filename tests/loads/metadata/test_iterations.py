@@ -66,7 +66,7 @@ def test_latencies_are_those_of_the_median_iteration_never_a_mean() -> None:
     ]
     (one,) = point_statistics(given_)[0].operations
     assert one.median_result.repeat == 3
-    assert one.latencies["p99"].value == 2.0
+    assert one.median_result_latencies["p99"].value == 2.0
     even = point_statistics(given_[:2])[0].operations[0]
     assert even.median_result.repeat == 2
 
@@ -78,12 +78,15 @@ def test_an_operation_whose_iterations_disagree_has_a_verdict_of_its_own() -> No
         for i, (create, stat) in enumerate(zip(creates, stats, strict=True), 1)
     ]
     create, stat = point_statistics(given_)[0].operations
-    assert (create.level, stat.level) == (VerdictLevel.INVALID, VerdictLevel.INDICATIVE)
+    assert (create.verdict_level, stat.verdict_level) == (
+        VerdictLevel.INVALID,
+        VerdictLevel.INDICATIVE,
+    )
     assert create.repeats_disagree_check is not None
     assert create.repeats_disagree_check.code == "repeats-disagree"
     assert max_min_mean_std_dev_texts(create)[2:] == (DASH, DASH)
     alike = point_statistics([given_[0], replace(given_[0], repeat=2)])[0].operations
-    assert [(one.level, one.repeats_disagree_check) for one in alike] == [
+    assert [(one.verdict_level, one.repeats_disagree_check) for one in alike] == [
         (VerdictLevel.VALID, None)
     ] * 2
 
@@ -91,14 +94,14 @@ def test_an_operation_whose_iterations_disagree_has_a_verdict_of_its_own() -> No
 def test_an_invalid_iteration_is_not_compared() -> None:
     bad = result(2, VerdictLevel.INVALID, file_stat_ops_per_s=1.0)
     (one,) = point_statistics([result(1, file_stat_ops_per_s=100.0), bad])[0].operations
-    assert (one.level, one.repeats_disagree_check) == (VerdictLevel.INVALID, None)
+    assert (one.verdict_level, one.repeats_disagree_check) == (VerdictLevel.INVALID, None)
 
 
 def test_a_rate_of_nothing_is_told_beside_iterations_that_disagree() -> None:
     rates = (0.0, 10.0, 40.0)
     given_ = [result(i, file_stat_ops_per_s=rate) for i, rate in enumerate(rates, 1)]
     (stat,) = point_statistics(given_)[0].operations
-    assert (stat.minimum, stat.usable_rates, stat.level) == (
+    assert (stat.minimum, stat.usable_rates, stat.verdict_level) == (
         0.0,
         (10.0, 40.0),
         VerdictLevel.INVALID,
@@ -127,7 +130,7 @@ def test_one_iteration_without_a_window_takes_the_rate_of_the_whole_for_all() ->
 def test_the_worst_verdict_of_the_iterations_is_theirs() -> None:
     levels = (VerdictLevel.VALID, VerdictLevel.INVALID, VerdictLevel.INDICATIVE)
     given_ = [result(i, level, file_stat_ops_per_s=1.0) for i, level in enumerate(levels, 1)]
-    assert point_statistics(given_)[0].operations[0].level is VerdictLevel.INVALID
+    assert point_statistics(given_)[0].operations[0].verdict_level is VerdictLevel.INVALID
 
 
 def test_a_point_without_some_of_its_hosts_stands_apart() -> None:
@@ -152,7 +155,7 @@ def test_mdtests_iterations_have_no_latencies() -> None:
     ]
     (one,) = point_statistics(results)[0].operations
     assert one.mean == 1500.0
-    assert all(metric.value is None for metric in one.latencies.values())
+    assert all(metric.value is None for metric in one.median_result_latencies.values())
 
 
 def test_runs_of_io_are_no_iterations() -> None:

@@ -20,7 +20,7 @@ from iolab.analysis.check import (
 )
 from iolab.analysis.checks.run import engine_process_faults
 from iolab.loads.checkpoint.metrics import CheckpointView, DevicePhaseBytes, PhaseTimes
-from iolab.loads.checkpoint.placement import client_indexes_to_restore_from
+from iolab.loads.checkpoint.placement import other_client_indexes_to_restore_from
 from iolab.loads.checkpoint.workload import PhaseName, SaveDurability, phase_run_of_host
 from iolab.text import percent_text
 from iolab.units import format_bytes, format_ns
@@ -278,7 +278,7 @@ def _restored_cold_answers_of_hosts(view: CheckpointView) -> Iterator[CheckAnswe
         }
         shift = job.restore_rank_shift(clients)
         if (
-            client_indexes_to_restore_from(job, clients, index)
+            other_client_indexes_to_restore_from(job, clients, index)
             and each <= shift <= job.ranks - each
         ):
             yield valid_answer(f"{host.host} restored what other hosts had saved.", **evidence)

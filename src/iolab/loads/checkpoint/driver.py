@@ -26,7 +26,7 @@ from iolab.loads.checkpoint.engine import (
     removal_command,
 )
 from iolab.loads.checkpoint.placement import (
-    client_indexes_to_restore_from,
+    other_client_indexes_to_restore_from,
     rank_work_of_client,
     ranks_of_client,
 )
@@ -67,7 +67,7 @@ class CheckpointDriver(ProcessDriver):
         needs = {
             workdir.name: [
                 workdirs[maker].name
-                for maker in client_indexes_to_restore_from(job, len(workdirs), client)
+                for maker in other_client_indexes_to_restore_from(job, len(workdirs), client)
             ]
             for client, workdir in enumerate(workdirs)
         }

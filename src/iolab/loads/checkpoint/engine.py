@@ -186,7 +186,7 @@ class CheckpointLineReader(EngineLineReader):
             first_line, last_line, (self._direction,), max(len(self._rank_numbers), 1)
         )
 
-    def add_totals_faults(self, totals: EngineTotals, last_line: dict[str, Any]) -> None:  # noqa: ARG002
+    def add_incomplete_run_faults(self, totals: EngineTotals, last_line: dict[str, Any]) -> None:  # noqa: ARG002
         """Ranks that failed, and others than were asked for."""
         for document in _rank_documents(last_line):
             if document.get("error"):

@@ -48,7 +48,7 @@ def rank_work_of_client(
     )
 
 
-def client_indexes_to_restore_from(
+def other_client_indexes_to_restore_from(
     job: CheckpointJob, client_count: int, client_index: int
 ) -> tuple[int, ...]:
     """The other clients, by their places, whose files a client restores."""

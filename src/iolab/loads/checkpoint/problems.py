@@ -11,7 +11,7 @@ from iolab.core.study import Study
 from iolab.errors import Fault
 from iolab.loads.checkpoint.layouts import CheckpointLayout
 from iolab.loads.checkpoint.models import CUSTOM, MODELS
-from iolab.loads.checkpoint.placement import client_indexes_to_restore_from
+from iolab.loads.checkpoint.placement import other_client_indexes_to_restore_from
 from iolab.loads.checkpoint.table import PARALLEL_KEYS, SHAPE_KEYS, CheckpointTable
 from iolab.loads.checkpoint.workload import CheckpointJob
 from iolab.study.cost import with_free_space_margin
@@ -206,7 +206,7 @@ def _unshared_target_faults(
     pairs = (
         (place, by_client[maker])
         for client, place in by_client.items()
-        for maker in client_indexes_to_restore_from(job, len(client_index_by_host), client)
+        for maker in other_client_indexes_to_restore_from(job, len(client_index_by_host), client)
         if maker in by_client
     )
     found = next((pair for pair in pairs if is_surely_other_directory(*pair)), None)

@@ -47,9 +47,9 @@ from iolab.loads.keyvalue.metrics import (
     KEY_VALUE_KEYS,
     WHOLE_OPERATION_WEIGHTS,
     KeyValueView,
-    fixed_length_window,
     key_value_host_metrics,
     key_value_metrics,
+    runtime_window,
     sum_key_value_operations,
     with_key_value_intervals,
 )
@@ -123,7 +123,7 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
     ) -> KeyValueView:
         """With what was done to the store; its seconds are judged as of one that stalls."""
         steady = judge_steadiness(record, LSM, WHOLE_OPERATION_WEIGHTS)
-        window = steady.window if steady and record.rule else fixed_length_window(record)
+        window = steady.window if steady and record.rule else runtime_window(record)
         keys = sum_key_value_operations(record, window)
         load = replace(sum_measured_window(record, window), seconds=keys.seconds)
         return KeyValueView(
@@ -152,6 +152,6 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
         spread = host_evenness(
             view.hosts,
             host_io_windows(view.record, load.measured_part),
-            load.operation_rates_by_host,
+            load.whole_operation_rates_by_host,
         )
         return {} if spread is None else {WHOLE_RUN: spread}

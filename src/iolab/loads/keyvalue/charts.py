@@ -26,7 +26,7 @@ from iolab.loads.keyvalue.evidence import (
 from iolab.loads.keyvalue.metrics import KEY_PERCENTILES, WHOLE_OPERATIONS_RATE_KEY
 from iolab.loads.keyvalue.tables import (
     WORDS,
-    PointGroup,
+    PointGroupOfAllConfigurations,
     group_headlines,
     headline_latency_operation,
     intended_latency_table,
@@ -36,9 +36,9 @@ from iolab.loads.keyvalue.tables import (
     operations_with_latency,
     operations_with_rate,
     percentile_bounds_table,
-    percentile_key_for_chart,
     plural_operation_text,
-    published_percentile_key,
+    published_or_highest_percentile_name,
+    published_percentile_name,
 )
 from iolab.loads.keyvalue.workload import READ_RANDOM, DbBenchJob, KeyOperation
 from iolab.record import Record
@@ -102,7 +102,7 @@ _STORE_NOTE: Final = (
 
 
 def compare_configurations_in_groups(
-    study: Study, groups: Sequence[PointGroup]
+    study: Study, groups: Sequence[PointGroupOfAllConfigurations]
 ) -> tuple[ConfigurationGains, ...]:
     """Each further configuration against the first, over all cells of all groups.
 
@@ -113,7 +113,7 @@ def compare_configurations_in_groups(
         return ()
     main = headline_latency_operation([point.metrics for point in points])
     names = dict.fromkeys(
-        ("mean", "p99", *(published_percentile_key(group.workload.job) for group in groups))
+        ("mean", "p99", *(published_percentile_name(group.workload.job) for group in groups))
     )
     return compare_configurations(
         study, points, (WHOLE_OPERATIONS_RATE_KEY, *(main.latency_key(name) for name in names))
@@ -121,7 +121,7 @@ def compare_configurations_in_groups(
 
 
 def gains_of_group(
-    gains: Sequence[ConfigurationGains], point_group: PointGroup
+    gains: Sequence[ConfigurationGains], point_group: PointGroupOfAllConfigurations
 ) -> tuple[ConfigurationGains, ...]:
     """The cells of one group."""
     places = {(point.key.workload, point.key.axis) for point in point_group.points}
@@ -142,21 +142,23 @@ def percent_interval_text(low: float | None, high: float | None) -> str:
     return f"[{percent_text(low, signed=True)}, {percent_text(high, signed=True)}]"
 
 
-def gain_cell_title(gain: ComparedMetric, point_group: PointGroup) -> str:
+def gain_point_label(gain: ComparedMetric, point_group: PointGroupOfAllConfigurations) -> str:
     """The cell by what varies within its group."""
-    own = tuple(pair for pair in gain.axis if pair not in point_group.other_axes)
+    own = tuple(pair for pair in gain.axis if pair not in point_group.fixed_axis_values)
     return axis_values_text(own) or DASH
 
 
 def gains_table(
-    gains: Sequence[ConfigurationGains], point_group: PointGroup, styles: SeriesStyles
+    gains: Sequence[ConfigurationGains],
+    point_group: PointGroupOfAllConfigurations,
+    styles: SeriesStyles,
 ) -> Table | None:
     """Every cell of a group with both values; None where nothing is compared."""
     several = len(gains) > 1
     rows = tuple(
         row_of_cells(
             *((styles[pair.candidate].title,) if several else ()),
-            gain_cell_title(cell, point_group),
+            gain_point_label(cell, point_group),
             metric_column_name(cell.metric),
             metric_value_text(cell.baseline),
             metric_value_text(cell.candidate),
@@ -199,7 +201,9 @@ def largest_gain(
 
 
 def largest_gains_table(
-    groups: Sequence[PointGroup], gains: Sequence[ConfigurationGains], styles: SeriesStyles
+    groups: Sequence[PointGroupOfAllConfigurations],
+    gains: Sequence[ConfigurationGains],
+    styles: SeriesStyles,
 ) -> Table | None:
     """For each group, candidate and metric the largest gain with its cell."""
     if not gains:
@@ -220,20 +224,20 @@ def largest_gains_table(
 
 
 class GroupLargestGain(Record):
-    """The largest gain of a candidate in a metric over a group; `best` is None where it has none.
+    """The largest gain of a candidate in a metric over a group of points.
 
-    `metric_text` name the metric, `cell_title` the cell.
+    `largest_gain` is None where it has none; `point_label` names the point where it is.
     """
 
-    group: PointGroup
+    point_group: PointGroupOfAllConfigurations
     candidate: str
-    metric_text: str
-    cell_title: str
-    best: LargestGain | None
+    metric_name: str
+    point_label: str
+    largest_gain: LargestGain | None
 
 
 def largest_gains(
-    groups: Sequence[PointGroup], gains: Sequence[ConfigurationGains]
+    groups: Sequence[PointGroupOfAllConfigurations], gains: Sequence[ConfigurationGains]
 ) -> list[GroupLargestGain]:
     """The largest gain for each group, candidate and metric."""
     largest = []
@@ -241,7 +245,7 @@ def largest_gains(
         for pair in gains_of_group(gains, group):
             for metric in pair.metrics:
                 best = pair.largest_gain(metric)
-                at = DASH if best is None else gain_cell_title(best.cell, group)
+                at = DASH if best is None else gain_point_label(best.cell, group)
                 largest.append(
                     GroupLargestGain(group, pair.candidate, metric_column_name(metric), at, best)
                 )
@@ -252,11 +256,11 @@ def _largest_gain_row(
     group_largest_gain: GroupLargestGain, styles: SeriesStyles, *, has_candidate_column: bool
 ) -> tuple[Cell, ...]:
     start = row_of_cells(
-        group_largest_gain.group.title,
+        group_largest_gain.point_group.title,
         *((styles[group_largest_gain.candidate].title,) if has_candidate_column else ()),
-        group_largest_gain.metric_text,
+        group_largest_gain.metric_name,
     )
-    best = group_largest_gain.best
+    best = group_largest_gain.largest_gain
     if best is None:
         rest = row_of_cells(*([DASH] * 5))
         return (*start, Cell("no gain in any cell"), *rest, Cell(DASH))
@@ -269,7 +273,7 @@ def _largest_gain_row(
             f"{gain.improvement_factor:.2f}",
         ),
         Cell(signed_difference_text(gain)),
-        Cell(f"{group_largest_gain.cell_title} (of {counted_noun(best.cell_count, 'cell')})"),
+        Cell(f"{group_largest_gain.point_label} (of {counted_noun(best.cell_count, 'cell')})"),
         Cell(gain.comparison.verdict.value),
         verdict_cell(gain.level),
     )
@@ -282,7 +286,9 @@ def signed_difference_text(gain: ComparedMetric) -> str:
 
 
 def largest_rate_gain_sentence(
-    gains: Sequence[ConfigurationGains], point_group: PointGroup, styles: SeriesStyles
+    gains: Sequence[ConfigurationGains],
+    point_group: PointGroupOfAllConfigurations,
+    styles: SeriesStyles,
 ) -> str:
     """The largest gain in operations a second with its cell and what it says; empty for none."""
     best = largest_gain(gains, WHOLE_OPERATIONS_RATE_KEY)
@@ -294,7 +300,7 @@ def largest_rate_gain_sentence(
     names = f"{styles[pair.candidate].title} over {styles[pair.baseline].title}"
     return (
         f" Largest gain of {names}: {percent_text(gain.gain_share, signed=True)}{interval} at "
-        f"{gain_cell_title(gain, point_group)}, {gain.comparison.verdict.value}."
+        f"{gain_point_label(gain, point_group)}, {gain.comparison.verdict.value}."
     )
 
 
@@ -335,20 +341,22 @@ def _compared_metric_document(compared_metric: ComparedMetric) -> dict[str, Any]
     }
 
 
-def _largest_gain_document(best: LargestGain) -> dict[str, Any]:
-    cell = best.cell
+def _largest_gain_document(largest_gain: LargestGain) -> dict[str, Any]:
+    cell = largest_gain.cell
     return {
         "workload": cell.workload,
         "axis": dict(cell.axis),
         "metric": cell.metric,
         "gain": cell.gain_share,
-        "low": best.low,
-        "high": best.high,
-        "cells": best.cell_count,
+        "low": largest_gain.low,
+        "high": largest_gain.high,
+        "cells": largest_gain.cell_count,
     }
 
 
-def key_value_best_figures(groups: Sequence[PointGroup], study: Study) -> tuple[BestFigure, ...]:
+def key_value_best_figures(
+    groups: Sequence[PointGroupOfAllConfigurations], study: Study
+) -> tuple[BestFigure, ...]:
     """The most operations a second of each group and configuration, with its main latencies.
 
     Readers beside a writer that are faster than the same readers alone are told as noise.
@@ -364,7 +372,9 @@ def key_value_best_figures(groups: Sequence[PointGroup], study: Study) -> tuple[
         job = group.workload.job
         has_writer = isinstance(job, DbBenchJob) and job.has_writer
         for headline in group_headlines(group, study):
-            texts = tuple(_latency_names_and_texts(headline.best, group)) if headline.best else ()
+            texts = (
+                tuple(_mean_and_tail_names_and_texts(headline.best, group)) if headline.best else ()
+            )
             figure = build_best_figure(headline, texts)
             rate = alone.get((figure.configuration, figure.axis)) if has_writer else None
             ratio = (figure.value.value or 0.0) / rate if rate else 0.0
@@ -375,23 +385,25 @@ def key_value_best_figures(groups: Sequence[PointGroup], study: Study) -> tuple[
     return tuple(found)
 
 
-def _latency_names_and_texts(
-    best: PointFigures, point_group: PointGroup
+def _mean_and_tail_names_and_texts(
+    best_point: PointFigures, point_group: PointGroupOfAllConfigurations
 ) -> Iterator[tuple[str, str]]:
     """Mean and tail of the operations that are counted, beside each other where there are more."""
-    main = headline_latency_operation([best.metrics])
-    tail = percentile_key_for_chart(point_group.workload.job, [best.metrics], main)
+    main = headline_latency_operation([best_point.metrics])
+    tail = published_or_highest_percentile_name(
+        point_group.workload.job, [best_point.metrics], main
+    )
     mixed = [
         operation
-        for operation in operations_with_rate([best.metrics])
-        if operation in operations_with_latency([best.metrics])
+        for operation in operations_with_rate([best_point.metrics])
+        if operation in operations_with_latency([best_point.metrics])
     ]
     if len(mixed) < 2:
-        yield from known_latency_names_and_texts(best.metrics, main, ("mean", tail))
+        yield from known_latency_names_and_texts(best_point.metrics, main, ("mean", tail))
         return
     for name in ("mean", tail):
         per_operation = (
-            list(known_latency_names_and_texts(best.metrics, operation, (name,)))
+            list(known_latency_names_and_texts(best_point.metrics, operation, (name,)))
             for operation in mixed
         )
         parts = [
@@ -404,7 +416,7 @@ def _latency_names_and_texts(
 
 
 def key_value_charts(
-    point_group: PointGroup,
+    point_group: PointGroupOfAllConfigurations,
     study: Study,
     host_runs: HostRunsAndFacts,
     styles: SeriesStyles,
@@ -420,13 +432,13 @@ def key_value_charts(
     lines = configuration_chart_lines(point_group, styles)
     figures = (
         tuple(_rate_and_latency_charts(point_group, lines, styles, own))
-        if point_group.axis_name
+        if point_group.varied_axis_name
         else ()
     )
-    further = list(_appendix_charts(point_group, lines)) if point_group.axis_name else []
+    further = list(_appendix_charts(point_group, lines)) if point_group.varied_axis_name else []
     for others in (
         remaining_lines_in_groups(lines, point_group.workload.rate_metric)
-        if point_group.axis_name
+        if point_group.varied_axis_name
         else ()
     ):
         further += [
@@ -434,7 +446,7 @@ def key_value_charts(
             *_appendix_charts(point_group, others),
         ]
     tables = (
-        *_gain_tables(point_group, styles, own),
+        *_gain_table_with_note(point_group, styles, own),
         *_detail_tables_with_notes(point_group, study, host_runs, styles),
     )
     return ChartGroup(
@@ -442,15 +454,19 @@ def key_value_charts(
     )
 
 
-def _gain_tables(
-    point_group: PointGroup, styles: SeriesStyles, gains: Sequence[ConfigurationGains]
+def _gain_table_with_note(
+    point_group: PointGroupOfAllConfigurations,
+    styles: SeriesStyles,
+    gains: Sequence[ConfigurationGains],
 ) -> Iterator[tuple[Table, str]]:
     table = gains_table(gains, point_group, styles)
     if table is not None:
         yield table, f"{GAIN_NOTE}{skipped_comparisons_sentence(gains)}"
 
 
-def configuration_chart_lines(point_group: PointGroup, styles: SeriesStyles) -> list[ChartLine]:
+def configuration_chart_lines(
+    point_group: PointGroupOfAllConfigurations, styles: SeriesStyles
+) -> list[ChartLine]:
     """One line a configuration, in the study's order."""
     measured = {point.key.configuration for point in point_group.points}
     by_configuration = {
@@ -467,7 +483,7 @@ def configuration_chart_lines(point_group: PointGroup, styles: SeriesStyles) -> 
             knee=first_knee_load(
                 points,
                 point_group.workload.job,
-                point_group.axis_name,
+                point_group.varied_axis_name,
                 point_group.workload.headline_metric or WHOLE_OPERATIONS_RATE_KEY,
             ),
             title=styles[name].title,
@@ -477,13 +493,13 @@ def configuration_chart_lines(point_group: PointGroup, styles: SeriesStyles) -> 
 
 
 def _rate_and_latency_charts(
-    point_group: PointGroup,
+    point_group: PointGroupOfAllConfigurations,
     lines: Sequence[ChartLine],
     styles: SeriesStyles,
     gains: Sequence[ConfigurationGains],
 ) -> Iterator[Figure]:
     """Rate and latency over the load."""
-    axis = point_group.axis_name
+    axis = point_group.varied_axis_name
     metrics = [point.metrics for point in point_group.points]
     rate, main = (
         rate_quantity(point_group.workload.rate_metric),
@@ -492,7 +508,7 @@ def _rate_and_latency_charts(
     if main not in operations_with_latency(metrics):
         yield quantity_chart(point_group.title, axis, lines, rate)
         return
-    tail = percentile_key_for_chart(point_group.workload.job, metrics, main)
+    tail = published_or_highest_percentile_name(point_group.workload.job, metrics, main)
     figure = rate_and_latency_chart(
         point_group.title,
         axis,
@@ -506,9 +522,11 @@ def _rate_and_latency_charts(
     )
 
 
-def _appendix_charts(point_group: PointGroup, lines: Sequence[ChartLine]) -> Iterator[Figure]:
+def _appendix_charts(
+    point_group: PointGroupOfAllConfigurations, lines: Sequence[ChartLine]
+) -> Iterator[Figure]:
     """Latency against the rate, and other operations."""
-    axis = point_group.axis_name
+    axis = point_group.varied_axis_name
     metrics = [point.metrics for point in point_group.points]
     main = headline_latency_operation(metrics)
     operations = [
@@ -518,7 +536,9 @@ def _appendix_charts(point_group: PointGroup, lines: Sequence[ChartLine]) -> Ite
         yield from _tradeoff_charts(point_group, lines, main)
     for operation in operations:
         if operation is not main:
-            tail = percentile_key_for_chart(point_group.workload.job, metrics, operation)
+            tail = published_or_highest_percentile_name(
+                point_group.workload.job, metrics, operation
+            )
             pair = (
                 _latency_chart_quantity(operation, "mean"),
                 _latency_chart_quantity(operation, tail),
@@ -530,23 +550,27 @@ def _appendix_charts(point_group: PointGroup, lines: Sequence[ChartLine]) -> Ite
 
 
 def _tradeoff_charts(
-    point_group: PointGroup, lines: Sequence[ChartLine], main_latency_operation: KeyOperation
+    point_group: PointGroupOfAllConfigurations,
+    lines: Sequence[ChartLine],
+    main_latency_operation: KeyOperation,
 ) -> Iterator[Figure]:
     """Latency against performance: both latencies in one chart, or of several lines one each."""
     metrics = [point.metrics for point in point_group.points]
-    tail = percentile_key_for_chart(point_group.workload.job, metrics, main_latency_operation)
+    tail = published_or_highest_percentile_name(
+        point_group.workload.job, metrics, main_latency_operation
+    )
     pair = (
         _latency_chart_quantity(main_latency_operation, "mean"),
         _latency_chart_quantity(main_latency_operation, tail, is_only_quantity=len(lines) > 1),
     )
     rate, note = (
         rate_quantity(point_group.workload.rate_metric),
-        _missing_percentile_note(point_group, main_latency_operation, tail),
+        _missing_published_percentile_note(point_group, main_latency_operation, tail),
     )
     for part in (pair,) if len(lines) == 1 else tuple((quantity,) for quantity in pair):
         yield latency_tradeoff_chart(
             point_group.title,
-            point_group.axis_name,
+            point_group.varied_axis_name,
             lines,
             rate,
             part,
@@ -554,12 +578,14 @@ def _tradeoff_charts(
         )
 
 
-def _missing_percentile_note(
-    point_group: PointGroup, main_latency_operation: KeyOperation, tail_percentile: str
+def _missing_published_percentile_note(
+    point_group: PointGroupOfAllConfigurations,
+    main_latency_operation: KeyOperation,
+    drawn_percentile: str,
 ) -> str:
     """Why the percentile that the field publishes is not drawn; empty where it is."""
-    wanted = published_percentile_key(point_group.workload.job)
-    if wanted == tail_percentile:
+    wanted = published_percentile_name(point_group.workload.job)
+    if wanted == drawn_percentile:
         return ""
     key, total = main_latency_operation.latency_key(wanted), len(point_group.points)
     measured = sum(metric_value(point.metrics, key) is not None for point in point_group.points)
@@ -571,13 +597,13 @@ def _missing_percentile_note(
 
 
 def _intended_latency_chart(
-    point_group: PointGroup,
+    point_group: PointGroupOfAllConfigurations,
     lines: Sequence[ChartLine],
     service_operation: KeyOperation,
     intended_operation: KeyOperation,
 ) -> Figure:
     """The published percentile of service, and that since an operation was due."""
-    tail = percentile_key_for_chart(
+    tail = published_or_highest_percentile_name(
         point_group.workload.job,
         [point.metrics for point in point_group.points],
         intended_operation,
@@ -585,8 +611,8 @@ def _intended_latency_chart(
     word = f"{service_operation.display_name} {WORDS[tail]}"
     service = ChartQuantity(service_operation.latency_key(tail), f"{word} of service", "service")
     since = ChartQuantity(intended_operation.latency_key(tail), "since due", "since due")
-    figure = latency_chart(point_group.title, point_group.axis_name, lines, service, since)
-    finding = lines_sentence(point_group.axis_name, lines, since)
+    figure = latency_chart(point_group.title, point_group.varied_axis_name, lines, service, since)
+    finding = lines_sentence(point_group.varied_axis_name, lines, since)
     return replace(figure, finding=f"Of service: {figure.finding} Since due: {finding}")
 
 
@@ -599,7 +625,7 @@ def _latency_chart_quantity(
 
 
 def _detail_tables_with_notes(
-    point_group: PointGroup,
+    point_group: PointGroupOfAllConfigurations,
     study: Study,
     host_runs_and_facts: HostRunsAndFacts,
     styles: SeriesStyles,
@@ -609,7 +635,7 @@ def _detail_tables_with_notes(
     points = point_group.points
 
     def point_name(point: PointSummary) -> str:
-        own = tuple(pair for pair in point.key.axis if pair not in point_group.other_axes)
+        own = tuple(pair for pair in point.key.axis if pair not in point_group.fixed_axis_values)
         title = styles[point.key.configuration].title if several else ""
         return ", ".join(part for part in (title, axis_values_text(own)) if part) or DASH
 
@@ -620,7 +646,7 @@ def _detail_tables_with_notes(
     bounds = percentile_bounds_table(points, point_name)
     if bounds is not None:
         yield bounds, _BOUNDS_NOTE
-    named = [(point_name(point), _median_run(point)) for point in points]
+    named = [(point_name(point), _first_run_of_point(point)) for point in points]
     device = device_io_table(named, host_runs_and_facts)
     if device is not None:
         yield device, _DEVICE_NOTE
@@ -629,6 +655,6 @@ def _detail_tables_with_notes(
         yield table, _STORE_NOTE
 
 
-def _median_run(point: PointSummary) -> RunResult:
+def _first_run_of_point(point: PointSummary) -> RunResult:
     """The run that stands for a point."""
     return (point.results or point.left_out_results)[0]

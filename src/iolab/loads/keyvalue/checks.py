@@ -135,7 +135,7 @@ def check_key_value_engine_errors(view: KeyValueView, host_index: int) -> Iterat
             f"Not the run that was requested{where}: {reply.faults[0].rstrip('.')}{more}.",
             **evidence,
         )
-    if window is not None and not view.key_value_sums.completed_operations_by_host[host_index]:
+    if window is not None and not view.key_value_sums.whole_operation_counts_by_host[host_index]:
         yield invalid_answer(
             f"The engine{where} completed no operation in the measured window.", **evidence
         )
@@ -279,7 +279,7 @@ def check_key_value_totals_disagree(view: KeyValueView, host_index: int) -> Chec
     uncovered_s = max((reply.reported_s or covered_s) - covered_s, 0.0)
     lacking = max(claimed - counted - totals.max_operations_per_s * uncovered_s, 0.0)
     unexplained = max(lacking, counted - claimed) / max(claimed, 1)
-    ours = float(view.key_value_sums.operation_rates_by_host[host_index])
+    ours = float(view.key_value_sums.whole_operation_rates_by_host[host_index])
     evidence: EvidenceValues = {
         "host": host.host,
         "interval_operations": counted,
@@ -385,7 +385,7 @@ def _bin_width_answers(key_value_sums: KeyValueSums) -> Iterator[CheckAnswer]:
     for operation in key_value_sums.operations:
         if key_value_sums.histogram(operation, hosts) is not None:
             continue
-        binned = key_value_sums.engine_run_histogram(operation, hosts)
+        binned = key_value_sums.engine_latency_bins_of_run(operation, hosts)
         if binned is None:
             continue
         printed = [at for _, at in KEY_PERCENTILES if is_percentile_supported(binned.count, at)]
@@ -417,7 +417,7 @@ def check_key_operations_in_flight(view: KeyValueView, host_index: int) -> Check
     then the rate of the measured seconds, beside which they are shown.
     """
     host, load, threads = view.hosts[host_index], view.key_value_sums, view.key_value_job.threads
-    operations = _sequential_operations_of_threads(view)
+    operations = _operations_done_in_turn_by_threads(view)
     counts = [load.latency_sample_count(operation, (host_index,)) for operation in operations]
     means_ns = [load.mean_latency_ns(operation, (host_index,)) or 0.0 for operation in operations]
     seconds = float(load.seconds[host_index])
@@ -428,7 +428,9 @@ def check_key_operations_in_flight(view: KeyValueView, host_index: int) -> Check
     is_of_window = any(load.histogram(operation, (host_index,)) for operation in operations)
     whole_s = None if is_of_window else _reported_run_seconds(view, host_index)
     rate = (
-        sum(counts) / seconds if is_of_window else float(load.operation_rates_by_host[host_index])
+        sum(counts) / seconds
+        if is_of_window
+        else float(load.whole_operation_rates_by_host[host_index])
     )
     in_flight = rate * mean_s
     evidence: EvidenceValues = {
@@ -439,7 +441,7 @@ def check_key_operations_in_flight(view: KeyValueView, host_index: int) -> Check
         "mean_ns": 1e9 * mean_s,
         "rate": rate,
     }
-    if whole_s is not None and _in_flight_excess_share(waited_s / whole_s, threads) > (
+    if whole_s is not None and _in_flight_excess_ratio(waited_s / whole_s, threads) > (
         max_indicative_concurrency_deviation_share(threads)
     ):
         return invalid_answer(
@@ -452,7 +454,7 @@ def check_key_operations_in_flight(view: KeyValueView, host_index: int) -> Check
         f"Rate × mean latency{view.host_suffix_text(host)} is {in_flight:.3g} operations in "
         f"flight, of at most {threads}"
     )
-    if _in_flight_excess_share(in_flight, threads) <= max_valid_concurrency_deviation_share(
+    if _in_flight_excess_ratio(in_flight, threads) <= max_valid_concurrency_deviation_share(
         threads
     ):
         return valid_answer(f"{text}.", **evidence)
@@ -462,19 +464,19 @@ def check_key_operations_in_flight(view: KeyValueView, host_index: int) -> Check
             "the measured seconds.",
             **evidence,
         )
-    if _in_flight_excess_share(in_flight, threads) <= max_indicative_concurrency_deviation_share(
+    if _in_flight_excess_ratio(in_flight, threads) <= max_indicative_concurrency_deviation_share(
         threads
     ):
         return indicative_answer(f"{text}: slightly more than can be.", **evidence)
     return invalid_answer(f"{text}: the counts or times are wrong.", **evidence)
 
 
-def _in_flight_excess_share(in_flight: float, threads: int) -> float:
+def _in_flight_excess_ratio(in_flight: float, threads: int) -> float:
     """The share by which there are more in flight than threads."""
     return in_flight / max(threads, 1) - 1
 
 
-def _sequential_operations_of_threads(view: KeyValueView) -> list[KeyOperation]:
+def _operations_done_in_turn_by_threads(view: KeyValueView) -> list[KeyOperation]:
     """What a job's threads do one after the other; a writer beside readers is none of them.
 
     A read-modify-write is the read and the update that it is made of.
@@ -519,7 +521,7 @@ def _achieved_rate_answer(view: KeyValueView, host_index: int, rate: int) -> Che
     host, load = view.hosts[host_index], view.key_value_sums
     if load.seconds[host_index] <= 0:
         return unchecked_answer(f"no operation was measured on {host.host}")
-    achieved = float(load.operation_rates_by_host[host_index]) / rate
+    achieved = float(load.whole_operation_rates_by_host[host_index]) / rate
     evidence: EvidenceValues = {
         "host": host.host,
         "open_loop": True,
@@ -581,9 +583,7 @@ def check_writer_rate(view: KeyValueView, host_index: int) -> HostAnswer:
     if not isinstance(job, DbBenchJob) or not job.has_writer:
         return not_applicable_answer("No writer beside readers.", writer=False)
     asked = job.write_bytes_per_s
-    rates = (
-        view.key_value_sums.rates_of_operation_by_host(KeyOperation.WRITE) * job.loaded.entry_bytes
-    )
+    rates = view.key_value_sums.operation_rates_by_host(KeyOperation.WRITE) * job.loaded.entry_bytes
     if asked is None:
         return indicative_answer(
             "The writer beside the readers has no limit: a faster device has another load.",
@@ -623,7 +623,7 @@ def check_key_value_cpu_bound_client(view: KeyValueView, host_index: int) -> Hos
 
 def check_key_value_uneven_fleet(view: KeyValueView) -> CheckAnswer:
     """uneven-fleet of load on a key-value store: whole operations a second of each client."""
-    rates: Floats = view.key_value_sums.operation_rates_by_host
+    rates: Floats = view.key_value_sums.whole_operation_rates_by_host
     return unevenness_answer(view, rates, rates, "ops_per_s")
 
 
@@ -655,7 +655,7 @@ def _rocksdb_count_answers(view: KeyValueView, host_index: int) -> Iterator[Chec
     statistics = {s.name: s.value for s in reply.statistics} if reply else {}
     counted = claimed_all = 0
     for name, operations in _BY_ROCKSDB:
-        claimed = _claimed_operations(view, (host_index,), operations)
+        claimed = _claimed_operation_count(view, (host_index,), operations)
         claimed_all += claimed
         if claimed and name in statistics:
             counted += 1
@@ -683,7 +683,7 @@ def _server_count_answers(view: KeyValueView, server: ServerRunDetails) -> Itera
     everybody = tuple(range(len(view.hosts)))
     looked = claimed_all = 0
     for name, operations in _BY_SERVER:
-        claimed = _claimed_operations(view, everybody, operations)
+        claimed = _claimed_operation_count(view, everybody, operations)
         claimed_all += claimed
         if not claimed or name not in before or name not in after:
             continue
@@ -703,7 +703,7 @@ def _server_count_answers(view: KeyValueView, server: ServerRunDetails) -> Itera
         yield not_applicable_answer(f"{server.product} gives no counts of its requests.")
 
 
-def _claimed_operations(
+def _claimed_operation_count(
     view: KeyValueView, host_indexes: tuple[int, ...], operations: tuple[KeyOperation, ...]
 ) -> int:
     """What the engines of those hosts say they did in the whole run."""

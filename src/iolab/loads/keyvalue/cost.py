@@ -175,8 +175,8 @@ def client_memory_needed_bytes(job: KeyJob) -> int:
     return PROCESS_BYTES + job.cache_bytes + filters + index + writes + threads
 
 
-def _index_bytes(size: int, block_bytes: int) -> int:
-    return size // block_bytes * INDEX_ENTRY_BYTES
+def _index_bytes(data_bytes: int, block_bytes: int) -> int:
+    return data_bytes // block_bytes * INDEX_ENTRY_BYTES
 
 
 def _is_read_only(job: DbBenchJob) -> bool:
@@ -452,10 +452,10 @@ def _full_database_copies(
                 yield _FullDatabaseCopy(copying, compacted_store_bytes(job))
 
 
-def _store_hosts(study: Study, job: KeyJob, clients: tuple[str, ...]) -> tuple[str, ...]:
+def _store_hosts(study: Study, job: KeyJob, client_names: tuple[str, ...]) -> tuple[str, ...]:
     """The hosts on whose targets the copies lie; none for a cluster that the user has."""
     if has_store_per_client(study, job):
-        return clients
+        return client_names
     if server_settings(study).kind is ServerKind.EXTERNAL:
         return ()
-    return (server_settings(study).host or clients[0],)
+    return (server_settings(study).host or client_names[0],)

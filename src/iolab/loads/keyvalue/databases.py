@@ -86,7 +86,7 @@ _ANY_CODE: Final = frozenset({0, 1})
 """sst_dump ends with 1 where it finds no table, which its output tells as well."""
 
 
-async def mark_folder_complete(host: Host, folder: str, marker: Mapping[str, Any]) -> None:
+async def sync_and_mark_folder_complete(host: Host, folder: str, marker: Mapping[str, Any]) -> None:
     """Say that a folder is whole: everything is written back, then the marker is put into it."""
     content = json.dumps({**marker, "format": MARKER_FORMAT}, indent=1, sort_keys=True).encode()
     if len(content) > MARKER_LIMIT_BYTES:
@@ -117,7 +117,7 @@ async def read_folder_marker(host: Host, folder: str) -> dict[str, Any] | None:
     return marker
 
 
-async def clone_folder(host: Host, source: str, destination: str) -> str:
+async def copy_folder_by_reflink_if_possible(host: Host, source: str, destination: str) -> str:
     """Copy a folder to a new place; how it was done: `reflink` or `copy`.
 
     A reflink shares all extents until they are changed, which takes no time and leaves the source
@@ -241,7 +241,7 @@ async def find_current_golden_database(
     `user_table_shape` are the tables of the user's own database, None for iolab's own. HostError.
     """
     marker = await read_folder_marker(workdir.host, golden_database_folder(workdir, job))
-    if marker is None or marker.get("asked") != _contents_document_with_version(job, version):
+    if marker is None or marker.get("asked") != _contents_and_version_document(job, version):
         return None
     try:
         tree_bytes = convert(marker.get("tree_bytes"), type=_Number)
@@ -271,7 +271,7 @@ async def fill_or_copy_golden_database(
     await run_and_get_output(workdir.host, ("mkdir", "--", folder))
     try:
         database = await (
-            _copy_and_measure_user_database(workdir, job)
+            _copy_and_inspect_user_database(workdir, job)
             if job.database
             else _fill_database(workdir, job, seed, halt)
         )
@@ -283,13 +283,13 @@ async def fill_or_copy_golden_database(
     if database is None:
         return None
     marker = {
-        "asked": _contents_document_with_version(job, version),
+        "asked": _contents_and_version_document(job, version),
         "shape": to_builtins(database.shape),
         "tree_bytes": database.tree_bytes,
         "seed": database.fill_seed,
         "file_bytes": database.file_bytes,
     }
-    await mark_folder_complete(workdir.host, folder, marker)
+    await sync_and_mark_folder_complete(workdir.host, folder, marker)
     return database
 
 
@@ -316,7 +316,7 @@ async def read_and_verify_user_database_shape(
     return tables
 
 
-async def measure_folder_bytes(workdir: WorkDirectory, folder: str) -> int:
+async def total_file_bytes_in_folder(workdir: WorkDirectory, folder: str) -> int:
     """What all files in a folder hold: two that are copies of each other have the same."""
     return sum((await list_file_sizes(workdir.host, folder)).values())
 
@@ -337,13 +337,13 @@ async def _read_table_shape_with_sst_dump(
     return parse_table_shape(raw)
 
 
-async def _copy_and_measure_user_database(
+async def _copy_and_inspect_user_database(
     workdir: WorkDirectory, job: DbBenchJob
 ) -> GoldenDatabase:
     """The user's own, copied; its levels are told by another copy, which is opened for that."""
     database, trial = _database_path(workdir, job), f"{golden_database_folder(workdir, job)}/trial"
-    await clone_folder(workdir.host, job.database, database)
-    await clone_folder(workdir.host, database, trial)
+    await copy_folder_by_reflink_if_possible(workdir.host, job.database, database)
+    await copy_folder_by_reflink_if_possible(workdir.host, database, trial)
     command = levels_command(job, workdir.dir, trial)
     raw = await run_and_get_output(
         workdir.host, command.argv, cwd=command.cwd, limit_s=command.wall_limit_s, env=command.env
@@ -381,7 +381,7 @@ async def _require_filled_database(
     tree_bytes = next((row.bytes for row in output.compaction_rows if row.name == "Sum"), None)
     shape = replace(_store_shape_from_output(output), tables=tables)
     return GoldenDatabase(
-        database, shape, tree_bytes, seed, await measure_folder_bytes(workdir, database)
+        database, shape, tree_bytes, seed, await total_file_bytes_in_folder(workdir, database)
     )
 
 
@@ -433,7 +433,7 @@ def _database_contents_document(job: DbBenchJob) -> dict[str, Any]:
     return {**to_builtins(job.loaded), "options": options, "database": job.database}
 
 
-def _contents_document_with_version(job: DbBenchJob, version: str) -> dict[str, Any]:
+def _contents_and_version_document(job: DbBenchJob, version: str) -> dict[str, Any]:
     """The same with the version that made it: another one would make another tree."""
     return {**_database_contents_document(job), "version": version, "engine": job.engine}
 

@@ -31,14 +31,14 @@ from iolab.loads.keyvalue.cassandra.server import KeyValueServer
 from iolab.loads.keyvalue.cost import DB_BENCH_OVERRUN_S, ycsb_execution_limit_s
 from iolab.loads.keyvalue.databases import (
     GoldenDatabase,
-    clone_folder,
+    copy_folder_by_reflink_if_possible,
     drop_folder_caches_if_requested,
     fill_or_copy_golden_database,
     find_current_golden_database,
     golden_database_folder,
-    measure_folder_bytes,
     read_and_verify_user_database_shape,
     remove_folder,
+    total_file_bytes_in_folder,
 )
 from iolab.loads.keyvalue.db_bench.engine import (
     DbBenchTask,
@@ -69,7 +69,7 @@ from iolab.loads.keyvalue.ycsb.clients import (
     EmbeddedStores,
     YcsbClients,
     YcsbInstaller,
-    YcsbStreams,
+    YcsbOutputCollector,
     database_copy_folder,
     insert_records,
     never_failing_probe,
@@ -116,29 +116,29 @@ WRITTEN_TIMES: Final = 3
 REPORT: Final = "report.csv"
 
 
-class YcsbClientState(Record):
+class YcsbClientRun(Record):
     """What is known of one client's part: its job, its logs' names, its database at the start."""
 
     job: YcsbJob
     seconds: int
     latency_log_names: tuple[str, ...]
     start_state: DatabaseStartState | None
-    output_streams: YcsbStreams
+    output_collector: YcsbOutputCollector
 
 
-def fill_in_client_results_and_list_faults(
-    host_run: HostRunInProgress, client: YcsbClientState
+def fill_in_ycsb_results_and_list_faults(
+    host_run: HostRunInProgress, client_run: YcsbClientRun
 ) -> tuple[str, ...]:
     """Fill in what a client's output and latency logs tell; why it is not what was requested.
 
     A client that was halted is not held against its job: it has no summary, and its logs end early.
     """
     output = parse_ycsb_output(
-        bytes(client.output_streams.stdout), bytes(client.output_streams.stderr)
+        bytes(client_run.output_collector.stdout), bytes(client_run.output_collector.stderr)
     )
     logs = [
         _read_latency_log(host_run, name)
-        for name in client.latency_log_names
+        for name in client_run.latency_log_names
         if name in host_run.files
     ]
     intervals = intervals_from_hdr_logs(logs)
@@ -147,12 +147,12 @@ def fill_in_client_results_and_list_faults(
         first, last = intervals[0], intervals[-1]
         host_run.span = (first.end_real_ns - first.span_ns, last.end_real_ns)
     halted = host_run.ending is None or host_run.ending.halted
-    faults = () if halted else ycsb_run_faults(output, client.job, logs, client.seconds)
+    faults = () if halted else ycsb_run_faults(output, client_run.job, logs, client_run.seconds)
     reply = KeyValueHostDetails(
         counts=output.operation_counts,
         seed=NO_SEED,
-        copied_by=client.start_state.copy_method if client.start_state else "",
-        start=client.start_state.shape if client.start_state else None,
+        copied_by=client_run.start_state.copy_method if client_run.start_state else "",
+        start=client_run.start_state.shape if client_run.start_state else None,
         statistics=output.statistics,
         reported_ops_per_s=output.reported_ops_per_s,
         reported_s=output.reported_s,
@@ -269,7 +269,7 @@ class YcsbDriver(LoadDriver):
         failure: HostError | EngineError | None = None
         try:
             async with self._sample_server_counters(session, run, host_runs, counters):
-                await clients.measure(server.death_text if server else never_failing_probe)
+                await clients.measure(server.failure_text if server else never_failing_probe)
         except (HostError, EngineError) as raised:
             failure = raised
         if server:
@@ -385,10 +385,10 @@ class YcsbDriver(LoadDriver):
 
         async def read_results_of_client(host_run: HostRunInProgress) -> None:
             start = self._embedded.start_state_of_client(host_run)
-            client = YcsbClientState(
-                job, seconds, names, start, clients.streams_by_host[host_run.name]
+            client = YcsbClientRun(
+                job, seconds, names, start, clients.output_collector_by_host[host_run.name]
             )
-            faults = fill_in_client_results_and_list_faults(host_run, client)
+            faults = fill_in_ycsb_results_and_list_faults(host_run, client)
             # What is wrong with the outputs of a run that failed follows from that.
             if faults and failure is None:
                 reason = excerpt("; ".join(faults)).rstrip(".")
@@ -462,7 +462,7 @@ class DbBenchDriver(LoadDriver):
         try:
             await start_load_together(session, host_runs, counters, run_bench_on_host, halt)
         finally:
-            await _remove_copies(host_runs)
+            await _remove_run_folders(host_runs)
 
     async def _read_versions(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
@@ -582,8 +582,10 @@ class DbBenchDriver(LoadDriver):
             host, gold = host_run.workdir.host, self._golden_databases[host_run.name]
             await remove_folder(host, run_folder_path(host_run.workdir))
             await run_and_get_output(host, ("mkdir", "--", run_folder_path(host_run.workdir)))
-            how = await clone_folder(host, gold.path, _database_copy_path(host_run.workdir))
-            held = await measure_folder_bytes(
+            how = await copy_folder_by_reflink_if_possible(
+                host, gold.path, _database_copy_path(host_run.workdir)
+            )
+            held = await total_file_bytes_in_folder(
                 host_run.workdir, _database_copy_path(host_run.workdir)
             )
             if held != gold.file_bytes:
@@ -642,7 +644,7 @@ async def _drop_caches(
     await drop_folder_caches_if_requested(session, run, host_runs, _database_copy_path)
 
 
-async def _remove_copies(host_runs: Sequence[HostRunInProgress]) -> None:
+async def _remove_run_folders(host_runs: Sequence[HostRunInProgress]) -> None:
     """Make room again; whatever is left is removed before the next run, or with the session."""
     living = [host_run for host_run in host_runs if not host_run.workdir.host.lost_reason]
     await gather_hosts(

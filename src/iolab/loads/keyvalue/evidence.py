@@ -151,13 +151,13 @@ def _completed_operations(hosts: Sequence[HostRun]) -> int:
     )
 
 
-def engine_note_texts(study: Study, runs: Runs) -> tuple[str, ...]:
+def engine_note_texts(study: Study, host_runs_by_run: Runs) -> tuple[str, ...]:
     """Each engine as it was built: `db_bench 7.8.3, assertions enabled`; each once."""
     if not key_value_workloads(study):
         return ()
     builds = [
         ", ".join(part for part in (host.engine_version, reply.build) if part)
-        for hosts in runs.values()
+        for hosts in host_runs_by_run.values()
         for host in hosts
         if (reply := key_value_details_of_host(host)) is not None
     ]
@@ -178,14 +178,16 @@ def _data_size_and_memory_limit_text(study: Study) -> str:
     return f"{format_bytes(size)} of keys and values{limit}"
 
 
-def databases_table(jobs: Mapping[RunKey, AnyJob], runs: Runs) -> Table | None:
+def databases_at_run_start_table(
+    job_by_run: Mapping[RunKey, AnyJob], host_runs_by_run: Runs
+) -> Table | None:
     """The databases as runs began on them, each shape once; None where no engine told of one."""
     shapes: dict[tuple[Cell, ...], int] = {}
-    for key, hosts in runs.items():
+    for key, hosts in host_runs_by_run.items():
         for host in hosts:
             reply = key_value_details_of_host(host)
             if reply is not None and reply.start is not None:
-                cells = _database_shape_cells(jobs.get(key), reply.start, reply.copied_by)
+                cells = _database_shape_cells(job_by_run.get(key), reply.start, reply.copied_by)
                 shapes[cells] = shapes.get(cells, 0) + 1
     if not shapes:
         return None
@@ -231,27 +233,29 @@ def servers_table(study: Study, servers: Sequence[ServerRunDetails]) -> Table | 
         return None
     settings = server_settings(study)
     rows = [row_of_cells("Store", _KINDS[settings.kind])]
-    rows += list(_setting_rows(settings))
+    rows += list(_server_setting_rows(settings))
     rows += [
         row_of_cells(title, ", ".join(texts))
         for title, texts in (
             (
                 "Product",
-                _distinct_texts(f"{server.product} {server.version}".strip() for server in servers),
+                _distinct_nonempty_texts(
+                    f"{server.product} {server.version}".strip() for server in servers
+                ),
             ),
-            ("Address", _distinct_texts(server.address for server in servers)),
-            ("Runs on", _distinct_texts(server.host for server in servers)),
-            ("Java", _distinct_texts(server.java for server in servers)),
-            ("Rows", _distinct_texts(_row_count_text(server) for server in servers)),
-            ("Start state by", _distinct_texts(server.restored_by for server in servers)),
-            ("Told of itself", _distinct_texts(server.error or "" for server in servers)),
+            ("Address", _distinct_nonempty_texts(server.address for server in servers)),
+            ("Runs on", _distinct_nonempty_texts(server.host for server in servers)),
+            ("Java", _distinct_nonempty_texts(server.java for server in servers)),
+            ("Rows", _distinct_nonempty_texts(_row_count_text(server) for server in servers)),
+            ("Start state by", _distinct_nonempty_texts(server.restored_by for server in servers)),
+            ("Told of itself", _distinct_nonempty_texts(server.error or "" for server in servers)),
         )
         if texts
     ]
     return Table("Store", text_and_number_columns(("What", "Which")), tuple(rows))
 
 
-def _setting_rows(settings: ServerSettings) -> Iterator[tuple[Cell, ...]]:
+def _server_setting_rows(settings: ServerSettings) -> Iterator[tuple[Cell, ...]]:
     if settings.kind is ServerKind.EMBEDDED:
         return
     if settings.kind is ServerKind.MANAGED:
@@ -262,7 +266,7 @@ def _setting_rows(settings: ServerSettings) -> Iterator[tuple[Cell, ...]]:
     yield row_of_cells("Consistency", settings.consistency)
 
 
-def _distinct_texts(texts: Iterable[str]) -> list[str]:
+def _distinct_nonempty_texts(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(text for text in texts if text))
 
 
@@ -272,7 +276,7 @@ def _row_count_text(server: ServerRunDetails) -> str:
     return f"{server.rows:,}{f' ({server.rows_by})' if server.rows_by else ''}"
 
 
-def statistics_tables(
+def engine_and_server_statistics_tables(
     hosts: Sequence[HostRun], server: ServerRunDetails | None
 ) -> tuple[Table, ...]:
     """What each engine and the server told of themselves in a run."""
@@ -324,7 +328,7 @@ def statistic_value_text(statistic: ReportedStatistic) -> str:
 
 
 def rocksdb_statistics_table(
-    named_results: Sequence[tuple[str, RunResult]], runs: Runs
+    named_results: Sequence[tuple[str, RunResult]], host_runs_by_run: Runs
 ) -> Table | None:
     """What RocksDB told of writes, compaction and stalls in whole runs; None where it did not.
 
@@ -332,7 +336,7 @@ def rocksdb_statistics_table(
     """
     rows = []
     for name, result in named_results:
-        hosts = runs.get((result.digest, result.repeat), ())
+        hosts = host_runs_by_run.get((result.digest, result.repeat), ())
         for host in hosts:
             run = key_value_details_of_host(host)
             statistics = {statistic.name: statistic for statistic in run.statistics} if run else {}

@@ -163,7 +163,7 @@ class KeyValueSums(Record):
         return self.measured_part.common_window is not None
 
     @property
-    def completed_operations_by_host(self) -> Ints:
+    def whole_operation_counts_by_host(self) -> Ints:
         """Whole operations of each host (H,): each counted once, without a writer beside."""
         weights = np.array(
             [WHOLE_OPERATION_WEIGHTS.get(operation, 0) for operation in self.operations],
@@ -172,11 +172,11 @@ class KeyValueSums(Record):
         return np.asarray(self.completed_by_host @ weights, dtype=np.int64)
 
     @property
-    def operation_rates_by_host(self) -> Floats:
+    def whole_operation_rates_by_host(self) -> Floats:
         """Whole operations a second of each host (H,), 0 where it measured none."""
-        return self._rates_from_counts(self.completed_operations_by_host)
+        return self._rates_from_counts(self.whole_operation_counts_by_host)
 
-    def rates_of_operation_by_host(self, operation: KeyOperation) -> Floats:
+    def operation_rates_by_host(self, operation: KeyOperation) -> Floats:
         """One operation a second on each host (H,)."""
         return self._rates_from_counts(self.operation_counts_by_host(operation))
 
@@ -192,7 +192,7 @@ class KeyValueSums(Record):
         if place is not None and self.bins[host_indexes, place].any():
             total = int(self.completed_by_host[host_indexes, place].sum())
             return float(self.lat_sum_ns[host_indexes, place].sum()) / max(total, 1)
-        binned = self.engine_run_histogram(operation, host_indexes)
+        binned = self.engine_latency_bins_of_run(operation, host_indexes)
         return binned.mean_ns if binned else None
 
     def histogram(self, operation: KeyOperation, host_indexes: Sequence[int]) -> Histogram | None:
@@ -203,7 +203,7 @@ class KeyValueSums(Record):
         counts = self.bins[host_indexes, place].sum(axis=0)
         return Histogram(counts) if counts.any() else None
 
-    def engine_run_histogram(
+    def engine_latency_bins_of_run(
         self, operation: KeyOperation, host_indexes: Sequence[int]
     ) -> BinnedLatency | None:
         """The same in the engine's own bins and of the whole run.
@@ -219,7 +219,7 @@ class KeyValueSums(Record):
         windowed = self.histogram(operation, host_indexes)
         if windowed is not None:
             return windowed.total
-        binned = self.engine_run_histogram(operation, host_indexes)
+        binned = self.engine_latency_bins_of_run(operation, host_indexes)
         return binned.count if binned else 0
 
     def _engine_bins(self, operation: KeyOperation, host_index: int) -> BinnedLatency | None:
@@ -238,7 +238,7 @@ class KeyValueSums(Record):
         )
 
 
-def fixed_length_window(record: RunRecord) -> Window | None:
+def runtime_window(record: RunRecord) -> Window | None:
     """The window of a run of fixed length: whole intervals of the runtime, after the warm-up.
 
     It begins with the first interval of every host after the warm-up, and ends with the one in
@@ -269,15 +269,15 @@ def _interval_starts_and_ends(record: RunRecord) -> tuple[list[Ints], list[Ints]
     ]
 
 
-def _first_at_or_after(moments: Ints, least_ns: int, otherwise_ns: int) -> int:
+def _first_at_or_after(times_ns: Ints, least_ns: int, default_ns: int) -> int:
     """The first of the moments that does not come before another one."""
-    later = moments[moments >= least_ns]
-    return int(later.min()) if later.size else otherwise_ns
+    later = times_ns[times_ns >= least_ns]
+    return int(later.min()) if later.size else default_ns
 
 
 def sum_key_value_operations(record: RunRecord, window: Window | None = None) -> KeyValueSums:
     """The sums of a record's measured window, which is what a rule says where one does."""
-    measured = find_measured_part(record, window or fixed_length_window(record))
+    measured = find_measured_part(record, window or runtime_window(record))
     binned = tuple(
         reply.latencies if (reply := key_value_details_of_host(host)) else ()
         for host in record.hosts
@@ -298,15 +298,15 @@ def sum_key_value_operations(record: RunRecord, window: Window | None = None) ->
     )
 
 
-def _covered_seconds_by_host(record: RunRecord, rows: Ints) -> Floats:
+def _covered_seconds_by_host(record: RunRecord, row_indexes: Ints) -> Floats:
     """The time that each host's intervals cover: operations may have intervals of their own."""
     table = record.intervals
     offsets = np.array([host.clock_offset_ns for host in record.hosts], dtype=np.int64)
-    ends = to_controller_clock_ns(table.end_real_ns[rows], offsets[table.host[rows]])
-    starts = ends - table.span_ns[rows]
+    ends = to_controller_clock_ns(table.end_real_ns[row_indexes], offsets[table.host[row_indexes]])
+    starts = ends - table.span_ns[row_indexes]
     covered = np.zeros(len(record.hosts), dtype=np.float64)
     for host in range(len(record.hosts)):
-        own = np.flatnonzero(table.host[rows] == host)
+        own = np.flatnonzero(table.host[row_indexes] == host)
         own = own[np.argsort(starts[own], kind="stable")]
         if own.size:
             reached = np.maximum.accumulate(ends[own])
@@ -354,7 +354,7 @@ class KeyValueView(RunView, kw_only=True):
         """Keys and values that RocksDB took; of YCSB the values that it wrote."""
         job, reply = self.key_value_job, key_value_details_of_host(self.hosts[host_index])
         if not isinstance(job, YcsbJob):
-            return self._statistics_sum(host_index, (ROCKSDB_GIVEN,))
+            return self._statistics_sum_or_none(host_index, (ROCKSDB_GIVEN,))
         if reply is None:
             return None
         # A read-modify-write is counted as an update, too.
@@ -371,7 +371,7 @@ class KeyValueView(RunView, kw_only=True):
         log has no counter.
         """
         if not isinstance(self.key_value_job, YcsbJob):
-            return self._statistics_sum(host_index, ROCKSDB_WRITTEN)
+            return self._statistics_sum_or_none(host_index, ROCKSDB_WRITTEN)
         server = self.record.details if isinstance(self.record.details, ServerRunDetails) else None
         if server is None or server.host not in {each.host for each in self.hosts}:
             return None
@@ -383,7 +383,7 @@ class KeyValueView(RunView, kw_only=True):
             return None
         return round(sum(grown)) if server.host == self.hosts[host_index].host else 0
 
-    def _statistics_sum(self, host_index: int, names: Sequence[str]) -> int | None:
+    def _statistics_sum_or_none(self, host_index: int, names: Sequence[str]) -> int | None:
         reply = key_value_details_of_host(self.hosts[host_index])
         values = {each.name: each.value for each in reply.statistics} if reply else {}
         return round(sum(values[name] for name in names)) if values.keys() >= {*names} else None
@@ -391,10 +391,10 @@ class KeyValueView(RunView, kw_only=True):
     @property
     def has_measured_load(self) -> bool:
         """Whether any whole operation was measured in the window."""
-        return bool(self.key_value_sums.completed_operations_by_host.sum() > 0)
+        return bool(self.key_value_sums.whole_operation_counts_by_host.sum() > 0)
 
 
-def metric_keys(operations: Sequence[KeyOperation]) -> tuple[str, ...]:
+def metric_keys_of_operations(operations: Sequence[KeyOperation]) -> tuple[str, ...]:
     """Every metric of a result with those operations, in the order shown."""
     keys = [WHOLE_OPERATIONS_RATE_KEY]
     for operation in operations:
@@ -403,11 +403,11 @@ def metric_keys(operations: Sequence[KeyOperation]) -> tuple[str, ...]:
     return tuple(keys)
 
 
-KEY_VALUE_KEYS: Final = metric_keys(NAMED_OPERATIONS)
+KEY_VALUE_KEYS: Final = metric_keys_of_operations(NAMED_OPERATIONS)
 """Every metric that a result on a key-value store may have; one has those of its operations."""
 
 
-def requested_operations(job: KeyJob) -> tuple[KeyOperation, ...]:
+def expected_operations(job: KeyJob) -> tuple[KeyOperation, ...]:
     """The operations that a job asks for, as far as they can be known before it ran."""
     if isinstance(job, DbBenchJob):
         return _BESIDE if job.has_writer else _DB_BENCH.get(job.workload, ())
@@ -436,7 +436,7 @@ def key_value_host_metrics(
 
 
 def _operations_to_report(key_value_sums: KeyValueSums, job: KeyJob) -> tuple[KeyOperation, ...]:
-    asked = {*requested_operations(job), *key_value_sums.operations}
+    asked = {*expected_operations(job), *key_value_sums.operations}
     return tuple(operation for operation in NAMED_OPERATIONS if operation in asked)
 
 
@@ -448,11 +448,11 @@ def _key_value_metrics(
     if (
         host_indexes
         and float(key_value_sums.seconds[host_indexes].min()) > 0
-        and key_value_sums.completed_operations_by_host[host_indexes].any()
+        and key_value_sums.whole_operation_counts_by_host[host_indexes].any()
     ):
         rates: dict[str, float | None] = {
             WHOLE_OPERATIONS_RATE_KEY: float(
-                key_value_sums.operation_rates_by_host[host_indexes].sum()
+                key_value_sums.whole_operation_rates_by_host[host_indexes].sum()
             )
         }
         for operation in shown:
@@ -460,7 +460,7 @@ def _key_value_metrics(
                 rates[operation.rate_key] = _operation_rate(key_value_sums, operation, host_indexes)
             metrics |= _latency_metrics(key_value_sums, operation, host_indexes)
         metrics |= metrics_from_values(rates, rates)
-    return metrics_from_values(metric_keys(shown), {}) | metrics
+    return metrics_from_values(metric_keys_of_operations(shown), {}) | metrics
 
 
 def _operation_rate(
@@ -472,13 +472,13 @@ def _operation_rate(
     whole run: every thread keeps to the mix that it was told, hundred by hundred.
     """
     if key_value_sums.operation_counts_by_host(operation)[host_indexes].any():
-        return float(key_value_sums.rates_of_operation_by_host(operation)[host_indexes].sum())
+        return float(key_value_sums.operation_rates_by_host(operation)[host_indexes].sum())
     shares = [_operation_share(key_value_sums, operation, host) for host in host_indexes]
     if not any(shares):
         return None
     return float(
         sum(
-            key_value_sums.operation_rates_by_host[host] * share
+            key_value_sums.whole_operation_rates_by_host[host] * share
             for host, share in zip(host_indexes, shares, strict=True)
         )
     )
@@ -508,7 +508,7 @@ def _latency_metrics(
     if windowed is not None:
         values = latency_statistics(windowed, mean, 1, KEY_PERCENTILES)
         by_name = {name: Metric(value, "ns") for name, value in values.items()}
-    elif (binned := key_value_sums.engine_run_histogram(operation, host_indexes)) is not None:
+    elif (binned := key_value_sums.engine_latency_bins_of_run(operation, host_indexes)) is not None:
         for name, percent in KEY_PERCENTILES:
             if is_percentile_supported(binned.count, percent):
                 low, high = binned.quantile_bounds_ns(percent / 100)

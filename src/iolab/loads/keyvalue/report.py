@@ -26,10 +26,10 @@ from iolab.loads.keyvalue.charts import (
 )
 from iolab.loads.keyvalue.evidence import (
     HostRunsAndFacts,
-    databases_table,
+    databases_at_run_start_table,
+    engine_and_server_statistics_tables,
     engine_note_texts,
     servers_table,
-    statistics_tables,
 )
 from iolab.loads.keyvalue.metrics import WHOLE_OPERATIONS_RATE_KEY, sum_key_value_operations
 from iolab.loads.keyvalue.tables import (
@@ -142,7 +142,7 @@ class KeyValueReport(LoadReport):
         for operation in load.operations:
             windowed, binned = (
                 load.histogram(operation, hosts),
-                load.engine_run_histogram(operation, hosts),
+                load.engine_latency_bins_of_run(operation, hosts),
             )
             if windowed is not None:
                 curves.append(latency_curve(operation.display_name, windowed))
@@ -251,7 +251,7 @@ class KeyValueReport(LoadReport):
         )
         tables = (
             *key_value_jobs_tables(study),
-            databases_table(jobs, brief.host_runs),
+            databases_at_run_start_table(jobs, brief.host_runs),
             servers_table(brief.study, servers),
         )
         return tuple(table for table in tables if table)
@@ -264,7 +264,9 @@ class KeyValueReport(LoadReport):
         """Statistics of engine and server."""
         manifest = brief.manifests.get((result.digest, result.repeat))
         return (
-            statistics_tables(manifest.hosts, server_details_of_run(manifest)) if manifest else ()
+            engine_and_server_statistics_tables(manifest.hosts, server_details_of_run(manifest))
+            if manifest
+            else ()
         )
 
     def terminal_screen(

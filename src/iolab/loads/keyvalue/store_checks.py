@@ -190,7 +190,7 @@ def check_warm_caches(view: KeyValueView) -> CheckAnswer:
     """Whether the page cache held nothing of the store when the run began."""
     if is_external_store(view):
         return unchecked_answer("the caches of a server outside of the study cannot be dropped")
-    clients = store_client_indexes(view)
+    clients = indexes_of_clients_with_store(view)
     if not clients:
         return unchecked_answer("the page cache of the server's host was not looked at")
     proofs = ((view.hosts[index].host, view.hosts[index].cache_drop) for index in clients)
@@ -200,7 +200,7 @@ def check_warm_caches(view: KeyValueView) -> CheckAnswer:
     )
 
 
-def _cache_drop_answer(host: str, proof: CacheDropProof | None, size: int) -> CheckAnswer:
+def _cache_drop_answer(host: str, proof: CacheDropProof | None, data_bytes: int) -> CheckAnswer:
     if proof is None:
         return unchecked_answer(
             f"whether the page cache of {host} was dropped is not known", host=host
@@ -209,7 +209,7 @@ def _cache_drop_answer(host: str, proof: CacheDropProof | None, size: int) -> Ch
         "host": host,
         "dropped": proof.requested,
         "resident_bytes": proof.resident_bytes_after,
-        "data_bytes": size,
+        "data_bytes": data_bytes,
     }
     if not proof.requested:
         return indicative_answer(f"The page cache of {host} was not dropped.", **evidence)
@@ -217,7 +217,7 @@ def _cache_drop_answer(host: str, proof: CacheDropProof | None, size: int) -> Ch
         return unchecked_answer(
             f"nothing verifies that the page cache of {host} was dropped", **evidence
         )
-    if proof.resident_bytes_after > COLD_RESIDENT_SHARE * size:
+    if proof.resident_bytes_after > COLD_RESIDENT_SHARE * data_bytes:
         return indicative_answer(
             f"{format_bytes(proof.resident_bytes_after)} of the store were still in the page cache "
             f"of {host}.",
@@ -287,12 +287,12 @@ def _store_shape_answers(view: KeyValueView) -> Iterator[CheckAnswer]:
         )
 
 
-def _store_shape_evidence(host: str, start: StoreShape) -> EvidenceValues:
-    tables = start.tables
+def _store_shape_evidence(host: str, start_shape: StoreShape) -> EvidenceValues:
+    tables = start_shape.tables
     return {
         "host": host,
         "levels": " ".join(
-            f"L{level.level}:{level.files}" for level in start.levels if level.files
+            f"L{level.level}:{level.files}" for level in start_shape.levels if level.files
         ),
         "entries": tables.entries if tables else None,
         "block_bytes_mean": tables.block_bytes_mean if tables else None,
@@ -336,15 +336,15 @@ def check_compaction_debt(view: KeyValueView) -> CheckAnswer:
     )
 
 
-def _host_compactions_due_at_start_answer(host: str, start: StoreShape | None) -> CheckAnswer:
-    if start is None or not start.levels:
+def _host_compactions_due_at_start_answer(host: str, start_shape: StoreShape | None) -> CheckAnswer:
+    if start_shape is None or not start_shape.levels:
         return unchecked_answer(
             f"the levels of the database of {host} were not looked at before the run"
         )
-    full = sum(1 for level in start.levels if level.score is not None and level.score >= 1)
-    fresh = sum(level.files for level in start.levels if level.level == 0)
+    full = sum(1 for level in start_shape.levels if level.score is not None and level.score >= 1)
+    fresh = sum(level.files for level in start_shape.levels if level.level == 0)
     return _compactions_due_at_start_answer(
-        host, pending_count=full, level_0_files=fresh, pending_bytes=start.pending_bytes or 0
+        host, pending_count=full, level_0_files=fresh, pending_bytes=start_shape.pending_bytes or 0
     )
 
 
@@ -398,7 +398,7 @@ def check_server_lost(view: KeyValueView) -> CheckAnswer:
 
 def check_key_value_device_busy(view: KeyValueView) -> CheckAnswer:
     """device-busy of load on a key-value store: on the devices that hold it."""
-    clients = store_client_indexes(view)
+    clients = indexes_of_clients_with_store(view)
     if not clients:
         return unchecked_answer(
             "the devices of the server's store were not watched before the start"
@@ -460,7 +460,7 @@ def is_external_store(view: KeyValueView) -> bool:
     return server is not None and not server.host
 
 
-def store_client_indexes(view: KeyValueView) -> tuple[int, ...]:
+def indexes_of_clients_with_store(view: KeyValueView) -> tuple[int, ...]:
     """The clients, by their place, on whose own target a store lies; none for a server's."""
     server = server_details_of_run(view.record)
     names = [host.host for host in view.hosts]
@@ -547,16 +547,16 @@ def _device_read_ios(
     )
 
 
-class _LabelledDeltas(NamedTuple):
+class _DeltasOfDevices(NamedTuple):
     """A device, or several as one, and what they moved in the run."""
 
-    devices_label: str
+    devices_text: str
     deltas: tuple[DeviceDelta, ...]
 
 
 def _server_device_deltas(
     view: KeyValueView, server_host_name: str, facts: HostFacts | None
-) -> _LabelledDeltas | None:
+) -> _DeltasOfDevices | None:
     """What the devices of the server's target moved."""
     client = next((host for host in view.hosts if host.host == server_host_name), None)
     if client is not None:
@@ -572,11 +572,11 @@ def _server_device_deltas(
     if watched is None or not watched.devices or watched.error:
         return None
     deltas = counted_device_deltas(facts, watched.devices) or watched.devices
-    return _LabelledDeltas("+".join(delta.device for delta in deltas), deltas)
+    return _DeltasOfDevices("+".join(delta.device for delta in deltas), deltas)
 
 
-def _client_device_deltas(view: KeyValueView, client: HostRun) -> _LabelledDeltas | None:
+def _client_device_deltas(view: KeyValueView, client: HostRun) -> _DeltasOfDevices | None:
     deltas = counted_device_deltas(view.facts_of_host(client), client.devices)
     if not deltas:
         return None
-    return _LabelledDeltas("+".join(delta.device for delta in deltas), deltas)
+    return _DeltasOfDevices("+".join(delta.device for delta in deltas), deltas)

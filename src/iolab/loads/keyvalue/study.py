@@ -210,7 +210,7 @@ class KeyValueStudyKind(LoadStudyKind):
             ]
             yield "databases", f"{counted_noun(len(stores), 'database')}: {'; '.join(sizes)}"
         if any(isinstance(job, YcsbJob) for job in stores):
-            yield "server", _server_location_text(server_settings(study))
+            yield "server", _server_description_text(server_settings(study))
 
     def plan_digest_content(self, study: Study) -> Mapping[str, object]:
         """The server, where any workload has one."""
@@ -224,7 +224,7 @@ def _db_bench_job_text(job: DbBenchJob) -> str:
     block = format_bytes(job.loaded.block_bytes)
     return (
         f"db_bench: {job.workload}{mix}, blocks of {block}, {counted_noun(job.threads, 'thread')}"
-        f"{writes}{_memory_limit_text(job.memory_bytes)}"
+        f"{writes}{_memory_limit_suffix(job.memory_bytes)}"
     )
 
 
@@ -233,11 +233,11 @@ def _ycsb_job_text(job: YcsbJob) -> str:
     rate = f", {job.rate_ops_per_s:,} ops/s" if job.rate_ops_per_s is not None else ""
     return (
         f"ycsb: {mix}, {job.distribution.value}, {counted_noun(job.threads, 'thread')}"
-        f"{rate}{_memory_limit_text(job.memory_bytes)}"
+        f"{rate}{_memory_limit_suffix(job.memory_bytes)}"
     )
 
 
-def _memory_limit_text(memory_bytes: int | None) -> str:
+def _memory_limit_suffix(memory_bytes: int | None) -> str:
     return f", memory {format_bytes(memory_bytes)}" if memory_bytes is not None else ""
 
 
@@ -253,7 +253,7 @@ def _database_contents_text(job: KeyJob) -> str:
     return f"{message}, {block}{own}"
 
 
-def _server_location_text(server: ServerSettings) -> str:
+def _server_description_text(server: ServerSettings) -> str:
     """Where the store of YCSB workloads runs."""
     match server.kind:
         case ServerKind.EMBEDDED:

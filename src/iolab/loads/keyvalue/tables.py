@@ -81,14 +81,18 @@ def metric_value(metrics: Mapping[str, Metric], metric_key: str) -> float | None
     return metrics.get(metric_key, UNKNOWN_METRIC).value
 
 
-def operations_with_latency(metrics: Iterable[Mapping[str, Metric]]) -> tuple[KeyOperation, ...]:
+def operations_with_latency(
+    metrics_of_points: Iterable[Mapping[str, Metric]],
+) -> tuple[KeyOperation, ...]:
     """The operations of which any latency is known, those timed from when they were due too."""
-    return _operations_with_metric(metrics, [f"lat_ns_{name}" for name in LATENCY_NAMES])
+    return _operations_with_metric(metrics_of_points, [f"lat_ns_{name}" for name in LATENCY_NAMES])
 
 
-def operations_with_rate(metrics: Iterable[Mapping[str, Metric]]) -> tuple[KeyOperation, ...]:
+def operations_with_rate(
+    metrics_of_points: Iterable[Mapping[str, Metric]],
+) -> tuple[KeyOperation, ...]:
     """The operations that have a rate of their own."""
-    operations = _operations_with_metric(metrics, [WHOLE_OPERATIONS_RATE_KEY])
+    operations = _operations_with_metric(metrics_of_points, [WHOLE_OPERATIONS_RATE_KEY])
     return tuple(
         operation
         for operation in operations
@@ -97,9 +101,9 @@ def operations_with_rate(metrics: Iterable[Mapping[str, Metric]]) -> tuple[KeyOp
 
 
 def _operations_with_metric(
-    metrics: Iterable[Mapping[str, Metric]], key_suffixes: list[str]
+    metrics_of_points: Iterable[Mapping[str, Metric]], key_suffixes: list[str]
 ) -> tuple[KeyOperation, ...]:
-    all_metrics = list(metrics)
+    all_metrics = list(metrics_of_points)
     return tuple(
         operation
         for operation in KeyOperation
@@ -111,15 +115,17 @@ def _operations_with_metric(
     )
 
 
-def headline_latency_operation(metrics: Sequence[Mapping[str, Metric]]) -> KeyOperation:
+def headline_latency_operation(metrics_of_points: Sequence[Mapping[str, Metric]]) -> KeyOperation:
     """The operation whose latency is told first: reads, else the first that has any."""
     operations = [
-        operation for operation in operations_with_latency(metrics) if not operation.is_intended
+        operation
+        for operation in operations_with_latency(metrics_of_points)
+        if not operation.is_intended
     ]
     return KeyOperation.READ if KeyOperation.READ in operations or not operations else operations[0]
 
 
-def published_percentile_key(job: AnyJob) -> str:
+def published_percentile_name(job: AnyJob) -> str:
     """The percentile that the field publishes with this engine.
 
     That of db_bench is p99, whose bins tell nothing finer; that of YCSB is p99.99.
@@ -127,15 +133,17 @@ def published_percentile_key(job: AnyJob) -> str:
     return "p99_99" if isinstance(job, YcsbJob) else "p99"
 
 
-def percentile_key_for_chart(
-    job: AnyJob, metrics: Sequence[Mapping[str, Metric]], operation: KeyOperation
+def published_or_highest_percentile_name(
+    job: AnyJob, metrics_of_points: Sequence[Mapping[str, Metric]], operation: KeyOperation
 ) -> str:
     """The published percentile, where all points have it; else the highest that they all have."""
-    return highest_common_percentile(metrics, operation, published_percentile_key(job))
+    return highest_common_percentile(metrics_of_points, operation, published_percentile_name(job))
 
 
 def highest_common_percentile(
-    metrics: Sequence[Mapping[str, Metric]], operation: KeyOperation, highest_name: str = "p99_99"
+    metrics_of_points: Sequence[Mapping[str, Metric]],
+    operation: KeyOperation,
+    highest_name: str = "p99_99",
 ) -> str:
     """The highest percentile up to `highest_name` that all have who have any latency.
 
@@ -144,7 +152,9 @@ def highest_common_percentile(
     names = [name for name, _ in PERCENTILES]
     wanted = names[: names.index(highest_name) + 1]
     measured = [
-        own for own in metrics if metric_value(own, operation.latency_key("mean")) is not None
+        own
+        for own in metrics_of_points
+        if metric_value(own, operation.latency_key("mean")) is not None
     ]
     for name in reversed(wanted):
         if all(metric_value(own, operation.latency_key(name)) is not None for own in measured):
@@ -177,45 +187,50 @@ def rate_and_latency_line(result: RunResult) -> str:
     )
 
 
-class PointGroup(Record):
-    """The points of a workload that differ in nothing but the main `axis_name` and configuration.
+class PointGroupOfAllConfigurations(Record):
+    """The points of a workload that differ in nothing but the `varied_axis_name` and configuration.
 
-    `axis_name` is "" where nothing that is a number varies.
+    `varied_axis_name` is "" where nothing that is a number varies.
     """
 
     workload: Workload
-    other_axes: Axis
-    axis_name: str
+    fixed_axis_values: Axis
+    varied_axis_name: str
     points: tuple[PointSummary, ...]
 
     @property
     def title(self) -> str:
         """`Random reads, block size 4k`."""
-        return workload_and_axis_title(self.workload, self.other_axes)
+        return workload_and_axis_title(self.workload, self.fixed_axis_values)
 
 
-def point_groups(workload: Workload, points: Sequence[PointSummary]) -> tuple[PointGroup, ...]:
+def point_groups(
+    workload: Workload, points: Sequence[PointSummary]
+) -> tuple[PointGroupOfAllConfigurations, ...]:
     """A workload's points, apart by every axis but the main one."""
-    axis = horizontal_axis_name([point.key.axis for point in points]) or _comparison_axis_name(
-        points
-    )
+    axis = horizontal_axis_name(
+        [point.key.axis for point in points]
+    ) or _load_axis_name_if_several_configurations(points)
     by_others: dict[Axis, list[PointSummary]] = {}
     for point in points:
         others = tuple(pair for pair in point.key.axis if pair[0] != axis)
         by_others.setdefault(others, []).append(point)
     return tuple(
-        PointGroup(workload, others, axis, tuple(members)) for others, members in by_others.items()
+        PointGroupOfAllConfigurations(workload, others, axis, tuple(members))
+        for others, members in by_others.items()
     )
 
 
-def _comparison_axis_name(points: Sequence[PointSummary]) -> str:
+def _load_axis_name_if_several_configurations(points: Sequence[PointSummary]) -> str:
     """Where nothing varies but the configuration: the load at which they are compared."""
     names = [name for point in points for name, _ in point.key.axis]
     several = len({point.key.configuration for point in points}) > 1
     return next((name for name in _LOADS if several and name in names), "")
 
 
-def key_value_point_groups(study: Study, points: Sequence[PointSummary]) -> tuple[PointGroup, ...]:
+def key_value_point_groups(
+    study: Study, points: Sequence[PointSummary]
+) -> tuple[PointGroupOfAllConfigurations, ...]:
     """The groups of all workloads on key-value stores; points may be of other loads too."""
     return tuple(
         group
@@ -224,9 +239,13 @@ def key_value_point_groups(study: Study, points: Sequence[PointSummary]) -> tupl
     )
 
 
-def group_headlines(point_group: PointGroup, study: Study) -> tuple[BestPointHeadline, ...]:
+def group_headlines(
+    point_group: PointGroupOfAllConfigurations, study: Study
+) -> tuple[BestPointHeadline, ...]:
     """The point with the most operations of each configuration, under the group's own name."""
-    name = " ".join([point_group.workload.id, *(str(value) for _, value in point_group.other_axes)])
+    name = " ".join(
+        [point_group.workload.id, *(str(value) for _, value in point_group.fixed_axis_values)]
+    )
     named = replace(point_group.workload, id=name, title=point_group.title)
     own = {
         configuration.id: [
@@ -245,9 +264,9 @@ Namer = Callable[[PointSummary], str]
 """How a point is called in a table."""
 
 
-def run_metric_columns(metrics: Iterable[Mapping[str, Metric]]) -> list[tuple[str, str]]:
+def run_metric_columns(metrics_of_runs: Iterable[Mapping[str, Metric]]) -> list[tuple[str, str]]:
     """(metric, heading) of what tells these runs: all operations, then each by itself."""
-    all_metrics = list(metrics)
+    all_metrics = list(metrics_of_runs)
     main = headline_latency_operation(all_metrics)
     rates, latencies = operations_with_rate(all_metrics), operations_with_latency(all_metrics)
     shown = [(WHOLE_OPERATIONS_RATE_KEY, "Operations/s")]
@@ -411,8 +430,8 @@ def key_value_jobs_tables(study: Study) -> tuple[Table, ...]:
     )
 
 
-def _memory_text(size: int | None) -> str:
-    return "all" if size is None else format_bytes(size)
+def _memory_limit_or_all_text(limit_bytes: int | None) -> str:
+    return "all" if limit_bytes is None else format_bytes(limit_bytes)
 
 
 def _db_bench_table(workloads: Sequence[tuple[Workload, DbBenchJob]]) -> Table | None:
@@ -439,7 +458,7 @@ def _db_bench_row(workload: Workload, job: DbBenchJob) -> tuple[Cell, ...]:
         swept.get("block_size", format_bytes(loaded.block_bytes)),
         swept.get("threads", str(job.threads)),
         format_bytes(job.cache_bytes),
-        _memory_text(job.memory_bytes),
+        _memory_limit_or_all_text(job.memory_bytes),
         str(loaded.bloom_bits) if loaded.bloom_bits else "none",
         f"{job.read_percent} %" if mixed else DASH,
         f"at most {format_rate_bytes(rate)}" if job.has_writer and rate is not None else DASH,
@@ -473,6 +492,6 @@ def _ycsb_row(workload: Workload, job: YcsbJob) -> tuple[Cell, ...]:
         job.distribution.value,
         swept.get("threads", str(job.threads)),
         f"{swept['rate']} ops/s" if "rate" in swept else rate,
-        _memory_text(job.memory_bytes),
+        _memory_limit_or_all_text(job.memory_bytes),
         job.options_text or DASH,
     )

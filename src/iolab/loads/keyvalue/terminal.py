@@ -19,13 +19,13 @@ from iolab.loads.keyvalue.charts import (
 from iolab.loads.keyvalue.metrics import WHOLE_OPERATIONS_RATE_KEY
 from iolab.loads.keyvalue.tables import (
     PERCENTILES,
-    PointGroup,
+    PointGroupOfAllConfigurations,
     headline_latency_operation,
     highest_common_percentile,
     key_value_point_groups,
     metric_value,
     operations_with_latency,
-    published_percentile_key,
+    published_percentile_name,
 )
 from iolab.loads.keyvalue.workload import KeyOperation
 from iolab.record import Record
@@ -97,7 +97,7 @@ def key_value_renderables(
 
 
 def _largest_gain_renderables(
-    study: Study, groups: Sequence[PointGroup]
+    study: Study, groups: Sequence[PointGroupOfAllConfigurations]
 ) -> Iterator[RenderableType]:
     """The largest gain of each group and metric over the first configuration."""
     gained = compare_configurations_in_groups(study, groups)
@@ -109,9 +109,9 @@ def _largest_gain_renderables(
     rows_by_name: dict[str, list[list[Text | str]]] = {}
     for largest in largest_gains(groups, gained):
         name = (
-            f"{titles[largest.candidate]}: {largest.group.title}"
+            f"{titles[largest.candidate]}: {largest.point_group.title}"
             if len(gained) > 1
-            else largest.group.title
+            else largest.point_group.title
         )
         rows_by_name.setdefault(name, []).append(_gain_cells(largest))
     yield ""
@@ -125,24 +125,26 @@ def _largest_gain_renderables(
     )
 
 
-def _gain_cells(largest: GroupLargestGain) -> list[Text | str]:
-    if largest.best is None:
-        return [literal_text(f"  {largest.metric_text}"), "none", *[""] * 4]
-    gain = largest.best.cell
+def _gain_cells(group_largest_gain: GroupLargestGain) -> list[Text | str]:
+    if group_largest_gain.largest_gain is None:
+        return [literal_text(f"  {group_largest_gain.metric_name}"), "none", *[""] * 4]
+    gain = group_largest_gain.largest_gain.cell
     return [
-        literal_text(f"  {largest.metric_text}"),
+        literal_text(f"  {group_largest_gain.metric_name}"),
         Text(percent_text(gain.gain_share, signed=True), style="bold"),
-        percent_interval_text(largest.best.low, largest.best.high),
-        literal_text(largest.cell_title),
+        percent_interval_text(
+            group_largest_gain.largest_gain.low, group_largest_gain.largest_gain.high
+        ),
+        literal_text(group_largest_gain.point_label),
         gain.comparison.verdict.value,
         styled_verdict(gain.level),
     ]
 
 
-def _metric_columns(groups: Sequence[PointGroup]) -> list[_MetricColumn]:
+def _metric_columns(groups: Sequence[PointGroupOfAllConfigurations]) -> list[_MetricColumn]:
     """Mean and published percentile of the main operation; more where there is room."""
     metrics: list[Mapping[str, Metric]] = [p.metrics for group in groups for p in group.points]
-    published = {published_percentile_key(group.workload.job) for group in groups}
+    published = {published_percentile_name(group.workload.job) for group in groups}
     main = headline_latency_operation(metrics)
     shown = [
         _MetricColumn(main.latency_key("mean"), Column(f"{main.display_name} mean", is_number=True))
@@ -182,14 +184,14 @@ def _has_value(metrics_of_points: Sequence[Mapping[str, Metric]], metric_key: st
 
 
 def _point_cells(
-    point_group: PointGroup,
+    point_group: PointGroupOfAllConfigurations,
     point: PointSummary,
     row: PointRow,
     columns: Sequence[_MetricColumn],
     *,
     has_repeats_column: bool,
 ) -> list[Text | str]:
-    own = tuple(pair for pair in point.key.axis if pair not in point_group.other_axes)
+    own = tuple(pair for pair in point.key.axis if pair not in point_group.fixed_axis_values)
     name = axis_values_text(own) or "all"
     return [
         literal_text(

@@ -91,7 +91,9 @@ def operation_charts(
         return []
     # Of invalid runs alone the table has the rates, and a chart nothing to compare.
     are_usable = any(
-        own.level is not VerdictLevel.INVALID for point in points for own in point.operations
+        own.verdict_level is not VerdictLevel.INVALID
+        for point in points
+        for own in point.operations
     )
     figures = (
         (iteration_rates_chart(workload.title, points, brief.study, brief.series_styles),)
@@ -243,10 +245,11 @@ def _mean_rates_sentence(points: Sequence[PointStatistics], study: Study) -> str
         means = [
             f"{OPERATION_NAMES[statistics.operation].lower()} {mean_rate_text(statistics)}"
             for statistics in own
-            if statistics.level is not VerdictLevel.INVALID
+            if statistics.verdict_level is not VerdictLevel.INVALID
         ]
         worst = max(
-            (operation.level for operation in point.operations), key=lambda level: level.rank
+            (operation.verdict_level for operation in point.operations),
+            key=lambda level: level.rank,
         )
         text = f"arithmetic mean of operations a second: {', '.join(means)}; "
         text = f"{text if means else 'no mean: '}at worst {worst.value}."

@@ -23,18 +23,18 @@ class OperationStatistics(Record):
 
     `rate_key` is the key of the rate: that over the common window where all iterations have it,
     else that over the whole phase. `std_dev` is None of a single iteration. `median_result` is the
-    iteration whose rate is the median (of two the lower), and `latencies` are its own by name:
-    `mean`, `p50` and so on, without percentiles for which any iteration did too little.
-    `usable_rates` are the rates above 0 of iterations that are not invalid. `level` is the worst
-    verdict of the iterations and of `repeats_disagree_check`.
+    iteration whose rate is the median (of two the lower), and `median_result_latencies` are its own
+    by name: `mean`, `p50` and so on, without percentiles for which any iteration did too little.
+    `usable_rates` are the rates above 0 of iterations that are not invalid. `verdict_level` is the
+    worst verdict of the iterations and of `repeats_disagree_check`.
     """
 
     operation: MetadataOperation
     rate_key: str
     rates: tuple[float, ...]
     median_result: RunResult
-    latencies: Mapping[str, Metric]
-    level: VerdictLevel
+    median_result_latencies: Mapping[str, Metric]
+    verdict_level: VerdictLevel
     usable_rates: tuple[float, ...]
 
     @property
@@ -51,7 +51,9 @@ class OperationStatistics(Record):
     def highest_supported_percentile(self) -> float:
         """The highest percentile that every iteration supports, 0.0 for none."""
         percents = (
-            percent for name, percent in PERCENTILES if self.latencies[name].value is not None
+            percent
+            for name, percent in PERCENTILES
+            if self.median_result_latencies[name].value is not None
         )
         return max(percents, default=0.0)
 
@@ -155,13 +157,13 @@ def _operation_statistics(
         rate_key=key,
         rates=tuple(value for value, _ in rates),
         median_result=shown,
-        latencies={
+        median_result_latencies={
             name: shown.metrics[latency]
             if all(_metric_value(run, latency) is not None for _, run in rates)
             else Metric(None, "ns")
             for name, latency in keys.items()
         },
-        level=worst_level(levels),
+        verdict_level=worst_level(levels),
         usable_rates=compared,
     )
 
@@ -186,5 +188,7 @@ def _point_order_key(point: PointStatistics) -> tuple[bool, float]:
         (operation for operation in point.operations if operation.operation is HEADLINE), None
     )
     return (
-        (False, -1.0) if create is None else (create.level is not VerdictLevel.INVALID, create.mean)
+        (False, -1.0)
+        if create is None
+        else (create.verdict_level is not VerdictLevel.INVALID, create.mean)
     )

@@ -219,7 +219,7 @@ def _enclosing_window(windows: tuple[Window | None, ...]) -> Window | None:
 
 def _mask_of_rows_in_window(
     record: RunRecord,
-    rows: Ints,
+    row_indexes: Ints,
     host_windows: tuple[Window | None, ...],
     common_window: Window | None,
 ) -> Mask:
@@ -230,9 +230,9 @@ def _mask_of_rows_in_window(
     high = np.array([0 if w is None else w.end_ns for w in windows], dtype=np.int64)
     slack = np.clip((high - low) * EDGE_SHARE, 0, EDGE_SLACK_NS).astype(np.int64)
     offsets = np.array([host.clock_offset_ns for host in record.hosts], dtype=np.int64)
-    host = table.host[rows]
-    ends = table.end_real_ns[rows] - offsets[host]
-    starts = ends - table.span_ns[rows]
+    host = table.host[row_indexes]
+    ends = table.end_real_ns[row_indexes] - offsets[host]
+    starts = ends - table.span_ns[row_indexes]
     fits = (starts >= (low - slack)[host]) & (ends <= (high + slack)[host])
     return np.asarray(fits)
 

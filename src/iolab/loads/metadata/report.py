@@ -194,8 +194,8 @@ def _operation_best_figures(
         if operation.operation not in FILE_OPERATIONS:
             continue
         latencies = (
-            ("mean", operation.latencies.get("mean")),
-            ("p99", operation.latencies.get("p99")),
+            ("mean", operation.median_result_latencies.get("mean")),
+            ("p99", operation.median_result_latencies.get("p99")),
         )
         yield (
             operation.operation,
@@ -209,7 +209,7 @@ def _operation_best_figures(
                     (n, metric_value_text(m)) for n, m in latencies if m and m.value is not None
                 ),
                 axis_text=", ".join(filter(None, places)),
-                level=operation.level,
+                level=operation.verdict_level,
                 run_key=(operation.median_result.digest, operation.median_result.repeat),
                 objection_code_and_text=_operation_objection_code_and_text(operation, point),
                 left_out_repeats_text=left_out_repeats_text,
@@ -228,12 +228,12 @@ def _operation_objection_code_and_text(
     runs = (statistics.median_result, *point.results)
     name = statistics.operation.display_name
     reason = _phase_objection_code_and_text(
-        runs, statistics.level, name
-    ) or gravest_code_and_text_of_first_run_at_level(runs, statistics.level)
+        runs, statistics.verdict_level, name
+    ) or gravest_code_and_text_of_first_run_at_level(runs, statistics.verdict_level)
     doubt = statistics.repeats_disagree_check
     code, message = (doubt.code, doubt.message) if doubt and not reason[0] else reason
     rates = _whole_phase_rates_text(statistics)
-    if statistics.level is VerdictLevel.INVALID and rates and message:
+    if statistics.verdict_level is VerdictLevel.INVALID and rates and message:
         return code, f"{rates}; {uncapitalised(message)}"
     return code, message
 

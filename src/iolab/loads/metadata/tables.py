@@ -144,14 +144,14 @@ def summary_table(points: Sequence[PointStatistics], study: Study, anchors: RunA
             OPERATION_NAMES[operation.operation],
             *((point_label(point, study) or DASH,) if named else ()),
             verdict_cell(
-                operation.level,
+                operation.verdict_level,
                 anchors.get((operation.median_result.digest, operation.median_result.repeat)),
             ),
             rate_window_text(operation),
             *max_min_mean_std_dev_texts(operation),
             str(operation.iteration_count),
             *(
-                metric_value_text(operation.latencies.get(name))
+                metric_value_text(operation.median_result_latencies.get(name))
                 for name in ("mean", *(n for n, _ in _TAIL))
             ),
         )
@@ -165,7 +165,7 @@ def max_min_mean_std_dev_texts(statistics: OperationStatistics) -> tuple[str, ..
     """Max, Min, Mean, Std Dev in words; what is invalid has neither mean nor deviation."""
     spread = (
         DASH
-        if statistics.level is VerdictLevel.INVALID
+        if statistics.verdict_level is VerdictLevel.INVALID
         else rate_text_without_unit(statistics.std_dev)
     )
     return (
@@ -180,7 +180,7 @@ def mean_rate_text(statistics: OperationStatistics) -> str:
     """The mean of an operation that is not invalid."""
     return (
         DASH
-        if statistics.level is VerdictLevel.INVALID
+        if statistics.verdict_level is VerdictLevel.INVALID
         else rate_text_without_unit(statistics.mean)
     )
 
@@ -259,6 +259,8 @@ def _operation_document(statistics: OperationStatistics) -> dict[str, Any]:
         "mean": statistics.mean,
         "std_dev": statistics.std_dev,
         "median_repeat": statistics.median_result.repeat,
-        "latencies_ns": {name: metric.value for name, metric in statistics.latencies.items()},
-        "verdict": statistics.level.value,
+        "latencies_ns": {
+            name: metric.value for name, metric in statistics.median_result_latencies.items()
+        },
+        "verdict": statistics.verdict_level.value,
     }

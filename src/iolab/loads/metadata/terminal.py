@@ -37,7 +37,7 @@ def operation_renderables(study: Study, results: Sequence[RunResult]) -> Iterato
     titles = (_point_line(study, point) for point in points)
     yield grouped_report_table(replace(table, groups=tuple(zip(starts, titles, strict=False))))
     for point in points:
-        yield from _disagreement_lines(point)
+        yield from _disagreeing_repeats_line(point)
     yield literal_text(
         "mean: arithmetic, as mdtest has it; figures above are geometric means of the repeats. "
         "rate over: the window in which all ranks worked, or the whole phase as mdtest counts; "
@@ -53,7 +53,7 @@ def _without_repeated_columns(table: Table) -> Table:
     return table_without_empty_columns(select_columns(table, kept))
 
 
-def _disagreement_lines(point: PointStatistics) -> Iterator[RenderableType]:
+def _disagreeing_repeats_line(point: PointStatistics) -> Iterator[RenderableType]:
     """One line for all operations whose repeats are too unlike for a mean."""
     unlike = [
         f"{OPERATION_NAMES[operation.operation].lower()} "

@@ -212,7 +212,7 @@ class ObjectsLineReader(EngineLineReader):
         self.details = self._parse_run_details(first_line, last_line)
         return parse_engine_totals(first_line, plain, self._job.data_directions, 1)
 
-    def add_totals_faults(self, totals: EngineTotals, last_line: Document) -> None:  # noqa: ARG002
+    def add_incomplete_run_faults(self, totals: EngineTotals, last_line: Document) -> None:  # noqa: ARG002
         """A run of nothing but failures."""
         run = self.details
         if run is None or run.done_count:

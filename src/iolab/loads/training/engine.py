@@ -93,7 +93,7 @@ class TrainingLineReader(EngineLineReader):
         self.details = self._parse_run_details(require_operation_table(last_line, "training"))
         return parse_engine_totals(first_line, last_line, (Direction.READ,), 1)
 
-    def add_totals_faults(self, totals: EngineTotals, last_line: dict[str, Any]) -> None:
+    def add_incomplete_run_faults(self, totals: EngineTotals, last_line: dict[str, Any]) -> None:
         """A run of nothing but failures, or without any step."""
         generator = totals.generator
         failed = generator.failed_ios if generator else 0

@@ -74,7 +74,7 @@ def test_a_table_of_our_own_is_made_filled_and_dropped(tmp_path: Path, world: Wo
         told = server.server_run
         assert (told.version, told.address, told.host) == ("4.0.17", "10.0.0.7:9042", "")
         assert (told.rows, told.rows_by, told.restored_by) == (200, "count", "")
-        assert server.death_text() is None
+        assert server.failure_text() is None
 
     stage = played(tmp_path, world, work)
     assert world.table() is None

@@ -53,7 +53,7 @@ def played(folder: Path, world: World, work: Work, **settings: object) -> Stage:
 async def fault_of(server: ManagedServer) -> None:
     """Return when it has one, or after a while."""
     for _ in range(round(PATIENCE_S / 0.02)):
-        if server.death_text():
+        if server.failure_text():
             return
         await asyncio.sleep(0.02)
 
@@ -95,7 +95,7 @@ def test_records_are_loaded_once_and_restored_before_each_run(tmp_path: Path, wo
     async def work(stage: Stage, server: ManagedServer) -> None:
         run = stage.run()
         await server.prepare_run(stage.session, run, [stage.workdir], world.loads(JOB.records))
-        assert server.death_text() is None
+        assert server.failure_text() is None
         first = server.pid
         # A run changes what it finds; the next one must not see that.
         world.change(rows=7)
@@ -191,7 +191,7 @@ def test_counters_that_break_off_are_told_of_and_end_nothing(tmp_path: Path, wor
                 if not server.server_run.statistics_after:
                     break
         assert server.server_run.statistics_after == ()
-        assert server.death_text() is None
+        assert server.failure_text() is None
 
     stage = played(tmp_path, world, work)
     assert "Cassandra broke off" in stage.heard.notices[-1]
@@ -214,11 +214,11 @@ def test_a_node_that_is_killed_is_told_and_started_anew(tmp_path: Path, world: W
         await server.prepare_run(stage.session, run, [stage.workdir], world.loads(JOB.records))
         kill(server.pid)
         await fault_of(server)
-        assert "'local' was killed by signal 9" in (server.death_text() or "")
+        assert "'local' was killed by signal 9" in (server.failure_text() or "")
         await server.record_final_statistics(stage.session, run)
-        assert server.server_run.error == server.death_text()
+        assert server.server_run.error == server.failure_text()
         await server.prepare_run(stage.session, run, [stage.workdir], never)
-        assert server.death_text() is None
+        assert server.failure_text() is None
         assert server.server_run.error is None
 
     played(tmp_path, world, work)

@@ -105,7 +105,7 @@ class FakeServer(KeyValueServer):
     async def record_final_statistics(self, _session: SessionContext, _run: PlannedRun) -> None:
         self.events.append("after")
 
-    def death_text(self) -> str | None:
+    def failure_text(self) -> str | None:
         if self._fault is None and self.dies_at.exists():
             self.dies_at.unlink()
             self._fault = "The server was killed by signal 9 (SIGKILL)."

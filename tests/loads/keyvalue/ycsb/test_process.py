@@ -7,7 +7,7 @@ import pytest
 from iolab.hosts.answers import ExitedAnswer
 from iolab.hosts.engine import Command
 from iolab.hosts.remote_process import ProcessEnding
-from iolab.loads.keyvalue.ycsb.clients import KEPT_BYTES, MEMORY_HINT, YcsbStreams
+from iolab.loads.keyvalue.ycsb.clients import KEPT_BYTES, MEMORY_HINT, YcsbOutputCollector
 from iolab.loads.keyvalue.ycsb.output import YcsbStatus
 from iolab.session.process_driver import out_of_memory_error
 
@@ -46,17 +46,17 @@ def test_one_that_ended_otherwise_is_not(limit: int | None, kills: int | None) -
 
 def test_both_streams_are_kept_up_to_a_limit_and_status_is_heard() -> None:
     heard: list[YcsbStatus] = []
-    printed = YcsbStreams(heard.append)
+    printed = YcsbOutputCollector(heard.append)
     printed.feed_stdout(b"[OVERALL]")
     printed.feed_stderr(STATUS + b"said\n")
     printed.feed_stderr(b"x" * (KEPT_BYTES + 1))
     assert [status.operations for status in heard] == [12306]
-    assert printed.compressed_streams[0].decompress() == b"[OVERALL]"
+    assert printed.compressed_stdout_and_stderr[0].decompress() == b"[OVERALL]"
     assert len(printed.stderr) == KEPT_BYTES
 
 
 def test_last_words_are_looked_for_beside_the_status_lines() -> None:
-    printed = YcsbStreams(lambda _: None)
+    printed = YcsbOutputCollector(lambda _: None)
     printed.feed_stderr(b"Error: no memory\n" + 100 * STATUS)
     found = printed.ending_without_status_lines(ending(oom_kills=None, stderr_tail="7 sec"))
     assert found.stderr_tail.strip() == "Error: no memory"

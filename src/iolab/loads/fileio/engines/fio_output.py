@@ -295,17 +295,17 @@ class DirectionProgress(Record):
 class FioDocument(Record):
     """All that we use of a document; times are CLOCK_REALTIME of the host.
 
-    `job_start_ms` is None where this version of fio does not print it. `error` is the first errno
-    of any job, 0 for none. `text` is the document itself: its parsed form is ten times as large,
-    and is not kept, since every host of a fleet has one.
+    `job_start_ms` is None where this version of fio does not print it. `first_errno` is that
+    of any job, 0 for none. `json_bytes` is the document itself: its parsed form is ten times as
+    large, and is not kept, since every host of a fleet has one.
     """
 
     version: str
     report_real_ns: int
     job_start_ms: int | None
-    error: int
+    first_errno: int
     progress: Mapping[Direction, DirectionProgress]
-    text: bytes
+    json_bytes: bytes
 
     @property
     def runtime_ms(self) -> int:
@@ -322,7 +322,7 @@ class FioDocument(Record):
 
         Raises DocumentError when one of them is a number that cannot be kept.
         """
-        printed = _job_dicts(_parse_report(self.text))
+        printed = _job_dicts(_parse_report(self.json_bytes))
         parts: dict[Direction, DirectionTotals | None] = {}
         for direction in Direction:
             json_dicts = [job[direction.key] for job in printed]
@@ -331,7 +331,7 @@ class FioDocument(Record):
             parts[direction] = (
                 _checked_direction_totals(json_dicts, progress.counts) if asked else None
             )
-        return engine_totals(printed, parts, error=self.error, job_count=job_count)
+        return engine_totals(printed, parts, error=self.first_errno, job_count=job_count)
 
 
 _Count = Annotated[int, Meta(ge=0, le=NUMBER_MAX)]
@@ -396,13 +396,13 @@ def _fio_document_of_usual_report(text: bytes, report: _Report) -> FioDocument:
         version=report.version,
         report_real_ns=report.timestamp_ms * NS_PER_MS,
         job_start_ms=min((job.job_start for job in jobs if job.job_start), default=None),
-        error=next((job.error for job in jobs if job.error), 0),
+        first_errno=next((job.error for job in jobs if job.error), 0),
         progress={
             Direction.READ: _direction_progress_of_jobs([job.read for job in jobs]),
             Direction.WRITE: _direction_progress_of_jobs([job.write for job in jobs]),
             Direction.TRIM: _direction_progress_of_jobs([job.trim for job in jobs]),
         },
-        text=text,
+        json_bytes=text,
     )
 
 
@@ -457,9 +457,9 @@ def _fio_document_of_any_report(text: bytes, root: Mapping[str, Any]) -> FioDocu
         version=str(root.get("fio version", "")),
         report_real_ns=int(_require_number(root, "timestamp_ms", MS_MAX)) * NS_PER_MS,
         job_start_ms=min((start for start in starts if start > 0), default=None),
-        error=next((error for error in errors if error), 0),
+        first_errno=next((error for error in errors if error), 0),
         progress={way: _direction_progress(jobs, way.key) for way in Direction},
-        text=text,
+        json_bytes=text,
     )
 
 

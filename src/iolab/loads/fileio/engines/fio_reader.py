@@ -145,10 +145,14 @@ class FioOutputReader:
         return start_ns, max(end_ns, start_ns)
 
     def _add_end_faults(self, last_document: FioDocument) -> None:
-        if last_document.error:
-            name = errno.errorcode.get(last_document.error)
-            means = f"{name}: {os.strerror(last_document.error)}" if name else "of no known meaning"
-            self._faults.add_fault(f"fio stopped with error {last_document.error} ({means})")
+        if last_document.first_errno:
+            name = errno.errorcode.get(last_document.first_errno)
+            means = (
+                f"{name}: {os.strerror(last_document.first_errno)}"
+                if name
+                else "of no known meaning"
+            )
+            self._faults.add_fault(f"fio stopped with error {last_document.first_errno} ({means})")
         if last_document.ios == 0:
             self._faults.add_fault("fio completed no I/O")
         unasked = [

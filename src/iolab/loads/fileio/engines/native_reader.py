@@ -53,7 +53,7 @@ class NativeLineReader(EngineLineReader):
         """See `parse_engine_totals`."""
         return parse_engine_totals(first_line, last_line, self._directions, self._jobs)
 
-    def add_totals_faults(self, totals: EngineTotals, last_line: dict[str, Any]) -> None:
+    def add_incomplete_run_faults(self, totals: EngineTotals, last_line: dict[str, Any]) -> None:
         """What the run lacks, and a run of nothing but failures."""
         lack = self._missing(totals)
         if lack:

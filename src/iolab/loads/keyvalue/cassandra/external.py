@@ -95,7 +95,9 @@ class ExternalServer(KeyValueServer):
             if self._loaded == wanted and schema.columns is not None:
                 require_columns(schema, wanted, self._settings)
             else:
-                await self._ensure_records(session, run, tools, schema, wanted, record_inserter)
+                await self._rebuild_or_verify_table(
+                    session, run, tools, schema, wanted, record_inserter
+                )
         except (HostError, EngineError) as fault:
             self.update_server_run_details(error=fault.message)
             raise
@@ -135,7 +137,7 @@ class ExternalServer(KeyValueServer):
             self._tools = CassandraToolRunner(workdir.host, self._settings, jars)
         return self._tools
 
-    async def _ensure_records(
+    async def _rebuild_or_verify_table(
         self,
         session: SessionContext,
         run: PlannedRun,

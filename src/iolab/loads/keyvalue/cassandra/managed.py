@@ -16,9 +16,9 @@ from iolab.errors import EngineError, HostError
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.cassandra.node import CassandraNode, CassandraNodePlan
 from iolab.loads.keyvalue.cassandra.node_host import (
-    CassandraHostTools,
+    CassandraHostSetup,
     CassandraNodeFolder,
-    _install_node_tools,
+    _install_and_check_node_host,
     find_or_open_node_folder,
     parse_supported_version,
 )
@@ -34,11 +34,11 @@ from iolab.loads.keyvalue.cassandra.server import (
 )
 from iolab.loads.keyvalue.cassandra.tools import CounterRelay
 from iolab.loads.keyvalue.databases import (
-    clone_folder,
+    copy_folder_by_reflink_if_possible,
     drop_folder_cache,
-    mark_folder_complete,
     read_folder_marker,
     remove_folder,
+    sync_and_mark_folder_complete,
 )
 from iolab.loads.keyvalue.java import InstallKit, install_java_kit_jars
 from iolab.loads.keyvalue.workload import ServerRunDetails, ServerSettings
@@ -66,7 +66,7 @@ class ManagedServer(KeyValueServer):
         self._version = parse_supported_version(settings.version)
         self._kits = kits
         self._node_folder: CassandraNodeFolder | None = None
-        self._node_tools: CassandraHostTools | None = None
+        self._node_setup: CassandraHostSetup | None = None
         self._node: CassandraNode | None = None
         self._gated_counters = CounterRelay()
         self.server_run = self._new_server_run_details()
@@ -99,13 +99,13 @@ class ManagedServer(KeyValueServer):
         self.cache_proof = None
         try:
             await self._kill_node()
-            workdir = await self._take_work_directory(session, run, workdirs)
-            if self._node_tools is None:
-                equipment = _install_node_tools(
+            workdir = await self._find_or_open_work_directory(session, run, workdirs)
+            if self._node_setup is None:
+                setup = _install_and_check_node_host(
                     session, workdir, self._settings, self._version, self._kits
                 )
-                self._node_tools = await equipment
-            self.update_server_run_details(java=self._node_tools.java)
+                self._node_setup = await setup
+            self.update_server_run_details(java=self._node_setup.java_text)
             wanted = record_set_of_run(run)
             marker = await self._filled_store_marker(workdir, wanted)
             if marker is None:
@@ -119,7 +119,7 @@ class ManagedServer(KeyValueServer):
         except (HostError, EngineError) as fault:
             self.update_server_run_details(error=fault.message)
             # The next one looks anew at what may have been the reason.
-            self._node_tools = None
+            self._node_setup = None
             await self._kill_node()
             raise
 
@@ -142,22 +142,22 @@ class ManagedServer(KeyValueServer):
             yield
         finally:
             self._gated_counters.drop_counters_from_now()
-            if not node.is_counter_reader_alive and node.death_text() is None:
+            if not node.is_counter_reader_alive and node.failure_text() is None:
                 session.emit(Notice("The counters of Cassandra broke off in a run, which went on."))
 
     async def record_final_statistics(self, session: SessionContext, run: PlannedRun) -> None:  # noqa: ARG002
         """The statistics after the load, and whether it still lives."""
         newest = (
             await self._node.wait_for_next_counters()
-            if self._node and not self.death_text()
+            if self._node and not self.failure_text()
             else None
         )
         statistics = newest.statistics if newest else ()
-        self.update_server_run_details(statistics_after=statistics, error=self.death_text())
+        self.update_server_run_details(statistics_after=statistics, error=self.failure_text())
 
-    def death_text(self) -> str | None:
+    def failure_text(self) -> str | None:
         """A sentence once it has died since it was ready."""
-        return self._node.death_text() if self._node else None
+        return self._node.failure_text() if self._node else None
 
     async def stop_and_list_leftovers(self) -> tuple[str, ...]:
         """Stop the node and remove what it ran on; what was loaded is left to the folder's end."""
@@ -169,7 +169,7 @@ class ManagedServer(KeyValueServer):
                 await self._node_folder.close_scratch_folder()
         except (HostError, EngineError) as fault:
             faults.append(str(fault))
-        self._node_folder = self._node_tools = None
+        self._node_folder = self._node_setup = None
         return tuple(faults)
 
     def _new_server_run_details(self) -> ServerRunDetails:
@@ -181,7 +181,7 @@ class ManagedServer(KeyValueServer):
             memory_bytes=settings.memory_bytes,
         )
 
-    async def _take_work_directory(
+    async def _find_or_open_work_directory(
         self, session: SessionContext, run: PlannedRun, workdirs: Sequence[WorkDirectory]
     ) -> WorkDirectory:
         """Its work directory, which is another for other clients, or once a host was lost."""
@@ -190,7 +190,7 @@ class ManagedServer(KeyValueServer):
             session, run, workdirs, self._settings, before
         )
         if before is not None and before.workdir.host is not self._node_folder.workdir.host:
-            self._node_tools = None
+            self._node_setup = None
             await before.close_scratch_folder()
         self.update_server_run_details(host=self._node_folder.host_name)
         return self._node_folder.workdir
@@ -228,9 +228,9 @@ class ManagedServer(KeyValueServer):
         folder = _filled_data_folder(workdir, record_set)
         await remove_folder(workdir.host, folder)
         node = await self._start_node(session, workdir, folder)
-        tools = self._require_node_tools.tools
+        tools = self._require_node_setup.tool_runner
         await create_table(tools, self.addresses, record_set)
-        await self._insert_or_raise_node_death(record_inserter)
+        await self._insert_or_raise_node_failure(record_inserter)
         if session.stop.is_requested:
             return
         session.begin_session_phase(
@@ -244,20 +244,20 @@ class ManagedServer(KeyValueServer):
         await node.stop()
         self._node = None
         rows = {"rows": counted.rows, "rows_by": counted.method}
-        await mark_folder_complete(
+        await sync_and_mark_folder_complete(
             workdir.host, folder, {**self._expected_marker(record_set), **rows}
         )
         self.update_server_run_details(**rows)
 
-    async def _insert_or_raise_node_death(self, record_inserter: RecordInserter) -> None:
+    async def _insert_or_raise_node_failure(self, record_inserter: RecordInserter) -> None:
         """The load; where the node died of it, its own words tell why."""
         try:
             await record_inserter()
         except EngineError as fault:
-            if died := self.death_text():
+            if died := self.failure_text():
                 raise EngineError(died, ROOM_HINT) from fault
             raise
-        if died := self.death_text():
+        if died := self.failure_text():
             raise EngineError(died, ROOM_HINT)
 
     async def _restore_and_start(
@@ -271,7 +271,9 @@ class ManagedServer(KeyValueServer):
         doing = f"Cassandra {self._version.text} starts on {record_set}"
         session.begin_session_phase(SessionPhase.LAY_OUT, run, doing, START_EXPECTED_S)
         live = _live_data_folder(workdir)
-        cloning = clone_folder(workdir.host, _filled_data_folder(workdir, record_set), live)
+        cloning = copy_folder_by_reflink_if_possible(
+            workdir.host, _filled_data_folder(workdir, record_set), live
+        )
         self.update_server_run_details(restored_by=await session.stop.run_unless_stopped(cloning))
         if session.study.method.drop_caches:
             self.cache_proof = await drop_folder_cache(
@@ -285,18 +287,20 @@ class ManagedServer(KeyValueServer):
         self, session: SessionContext, workdir: WorkDirectory, root: str
     ) -> CassandraNode:
         """A node on that folder, which answers."""
-        equipment = self._require_node_tools
+        setup = self._require_node_setup
         plan = CassandraNodePlan(
             settings=self._settings,
             version=self._version,
             data_folder=root,
             config_folder=_configuration_folder(workdir),
-            jars=equipment.jars,
-            storage_port=equipment.storage_port,
-            jmx_port=equipment.jmx_port,
+            jars=setup.jars,
+            storage_port=setup.storage_port,
+            jmx_port=setup.jmx_port,
         )
         interval_ms = min(session.study.telemetry.interval_ms, LONGEST_INTERVAL_MS)
-        self._node = CassandraNode(plan, equipment.tools, interval_ms, self._gated_counters.forward)
+        self._node = CassandraNode(
+            plan, setup.tool_runner, interval_ms, self._gated_counters.forward
+        )
         await self._node.start()
         return self._node
 
@@ -306,10 +310,10 @@ class ManagedServer(KeyValueServer):
         self._node = None
 
     @property
-    def _require_node_tools(self) -> CassandraHostTools:
-        if self._node_tools is None:
+    def _require_node_setup(self) -> CassandraHostSetup:
+        if self._node_setup is None:
             raise ValueError("a node is started after its host was equipped")
-        return self._node_tools
+        return self._node_setup
 
 
 def _server_folder(workdir: WorkDirectory) -> str:

@@ -163,15 +163,17 @@ class CassandraNode:
             )
         await self._daemon.start()
         if not await wait_for_event_or_exit(self._is_serving, self._daemon, START_LIMIT_S):
-            raise await self._kill_after_failed_start(
+            raise await self._kill_and_build_start_error(
                 f"did not begin to serve within {START_LIMIT_S} s"
             )
         await self._reader.start()
         if not await wait_for_event_or_exit(self._counters_queue, self._reader, ANSWER_LIMIT_S):
-            raise await self._kill_after_failed_start(f"did not answer within {ANSWER_LIMIT_S} s")
+            raise await self._kill_and_build_start_error(
+                f"did not answer within {ANSWER_LIMIT_S} s"
+            )
         self._ready = True
 
-    def death_text(self) -> str | None:
+    def failure_text(self) -> str | None:
         """A sentence once it has ended unasked since it was ready, or cannot write any more."""
         if not self._ready:
             return None
@@ -200,7 +202,7 @@ class CassandraNode:
 
     async def stop(self) -> None:
         """Have it write what it holds and end. EngineError when it had to be killed."""
-        died = self.death_text()
+        died = self.failure_text()
         self._ready = False
         await self._reader.kill()
         ended = await self._daemon.stop_or_kill(STOP_LIMIT_S)
@@ -221,7 +223,7 @@ class CassandraNode:
     def _display_name(self) -> str:
         return f"Cassandra {self.plan.version.text} on host '{self._tools.host.name}'"
 
-    async def _kill_after_failed_start(self, timeout_text: str) -> HostError | EngineError:
+    async def _kill_and_build_start_error(self, timeout_text: str) -> HostError | EngineError:
         """Why it is not there; nothing of it is left."""
         alive = self._daemon.is_alive
         if not alive:

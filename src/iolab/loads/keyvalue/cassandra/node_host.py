@@ -85,11 +85,11 @@ _ERROR_WORDS: Final = ("ERROR", "Exception", "Error:", "FATAL")
 class CassandraNodeFolder(Record):
     """Where a node lies.
 
-    `is_taken_for_node` when its folder is held for it alone, `keep_files` what is to stay.
+    `is_scratch_folder` when its folder is held for it alone, `keep_files` what is to stay.
     """
 
     workdir: WorkDirectory
-    is_taken_for_node: bool = False
+    is_scratch_folder: bool = False
     keep_files: bool = False
 
     @property
@@ -99,7 +99,7 @@ class CassandraNodeFolder(Record):
 
     async def close_scratch_folder(self) -> None:
         """Give back a folder that was taken for the node. Raises HostError."""
-        if self.is_taken_for_node and not self.workdir.host.lost_reason:
+        if self.is_scratch_folder and not self.workdir.host.lost_reason:
             await self.workdir.host.request(
                 "scratch_close",
                 deadline_s=CLOSE_LIMIT_S,
@@ -152,7 +152,7 @@ async def _acquire_scratch_folder(
     folder = read_answer(host.name, ScratchAnswer, message).dir
     return CassandraNodeFolder(
         WorkDirectory(host, folder, None, host.name),
-        is_taken_for_node=True,
+        is_scratch_folder=True,
         keep_files=session.study.target.keep_files,
     )
 
@@ -207,23 +207,23 @@ def java_text_for_record(java: JavaInstallation, version: CassandraVersion) -> s
     return f"{java_version} (not officially supported by Cassandra {major}.{minor})"
 
 
-class CassandraHostTools(Record):
-    """All of it on one host; `java` is told in records."""
+class CassandraHostSetup(Record):
+    """What a node is started with on one host; `java_text` is told in records."""
 
-    tools: CassandraToolRunner
+    tool_runner: CassandraToolRunner
     jars: tuple[str, ...]
-    java: str
+    java_text: str
     storage_port: int
     jmx_port: int
 
 
-async def _install_node_tools(
+async def _install_and_check_node_host(
     session: SessionContext,
     workdir: WorkDirectory,
     settings: ServerSettings,
     version: CassandraVersion,
     kits: InstallKit,
-) -> CassandraHostTools:
+) -> CassandraHostSetup:
     """Find or bring it; what is not as Cassandra wants it is told. EngineError, HostError."""
     host = workdir.host
 
@@ -244,7 +244,7 @@ async def _install_node_tools(
         )
     for text in kernel_setting_notes(preflight, host.name):
         notify(text)
-    return CassandraHostTools(
+    return CassandraHostSetup(
         tools, jars, java_text_for_record(java, version), storage_port, jmx_port
     )
 

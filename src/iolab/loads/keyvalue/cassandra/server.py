@@ -110,7 +110,7 @@ class KeyValueServer(ABC):
     async def record_final_statistics(self, session: SessionContext, run: PlannedRun) -> None:  # noqa: B027
         """The load is over, well or not: take the last statistics. Never raises."""
 
-    def death_text(self) -> str | None:
+    def failure_text(self) -> str | None:
         """A sentence once it has died since it was ready; None while it lives, or is not ours."""
         return None
 
@@ -212,21 +212,21 @@ def require_rows(row_count: RowCount, record_count: int, table: str, hint: str) 
 
 
 async def create_table(
-    tools: CassandraToolRunner, addresses: tuple[str, ...], records: RecordSet
+    tools: CassandraToolRunner, addresses: tuple[str, ...], record_set: RecordSet
 ) -> None:
     """A table of iolab's own for those records, in a keyspace as the settings have it."""
     await tools.run_schema_action(
         addresses,
         "create",
         replication=tools.settings.replication,
-        fields=records.fields,
+        fields=record_set.fields,
         comment=COMMENT_PREFIX,
     )
 
 
-def table_comment(records: RecordSet) -> str:
+def table_comment(record_set: RecordSet) -> str:
     """The comment of a table that iolab made and filled: so it is found again."""
-    return f"{COMMENT_PREFIX}, holds {records}"
+    return f"{COMMENT_PREFIX}, holds {record_set}"
 
 
 def is_created_by_iolab(schema: SchemaReply) -> bool:
@@ -234,9 +234,9 @@ def is_created_by_iolab(schema: SchemaReply) -> bool:
     return schema.comment is not None and schema.comment.startswith(COMMENT_PREFIX)
 
 
-def is_filled_by_iolab(schema: SchemaReply, records: RecordSet) -> bool:
+def is_filled_by_iolab(schema: SchemaReply, record_set: RecordSet) -> bool:
     """Whether the table was made by iolab and filled with these records."""
-    return schema.comment == table_comment(records)
+    return schema.comment == table_comment(record_set)
 
 
 def require_keyspace_replication(schema: SchemaReply, settings: ServerSettings) -> None:
@@ -261,9 +261,9 @@ def require_keyspace_replication(schema: SchemaReply, settings: ServerSettings) 
         )
 
 
-def require_columns(schema: SchemaReply, records: RecordSet, settings: ServerSettings) -> None:
+def require_columns(schema: SchemaReply, record_set: RecordSet, settings: ServerSettings) -> None:
     """EngineError when the table has other columns than the workload's; every difference named."""
-    has, wants = dict(schema.columns or {}), records.column_types
+    has, wants = dict(schema.columns or {}), record_set.column_types
     differs = []
     if missing := sorted(wants.keys() - has.keys()):
         differs.append(f"without {_first_names_text(missing)}")

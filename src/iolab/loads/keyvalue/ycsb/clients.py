@@ -38,12 +38,12 @@ from iolab.hosts.remote_process import (
 )
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.databases import (
-    clone_folder,
+    copy_folder_by_reflink_if_possible,
     drop_folder_caches_if_requested,
-    mark_folder_complete,
     parse_store_shape,
     read_folder_marker,
     remove_folder,
+    sync_and_mark_folder_complete,
 )
 from iolab.loads.keyvalue.java import (
     INSTALL_JAVA,
@@ -68,7 +68,7 @@ from iolab.loads.keyvalue.ycsb.engine import (
     YcsbStore,
     database_fill_command,
     java_kit_of_jars,
-    rocksdb_shape_command,
+    rocksdb_contents_command,
 )
 from iolab.loads.keyvalue.ycsb.output import (
     YcsbStatus,
@@ -140,7 +140,7 @@ LOADED_BY: Final = LOAD_ONLY | {
 RERUN_HINT: Final = "Run again: the records are loaded again then."
 
 
-class YcsbStreams:
+class YcsbOutputCollector:
     """Keeps both streams of a process, and reads its status lines while they come."""
 
     def __init__(self, on_status: StatusCallback) -> None:
@@ -165,7 +165,7 @@ class YcsbStreams:
         return replace(ending, stderr_tail=words.decode("utf-8", "replace"))
 
     @property
-    def compressed_streams(self) -> tuple[CompressedBytes, CompressedBytes]:
+    def compressed_stdout_and_stderr(self) -> tuple[CompressedBytes, CompressedBytes]:
         """Both streams for the record."""
         return CompressedBytes.compress(bytes(self.stdout)), CompressedBytes.compress(
             bytes(self.stderr)
@@ -200,8 +200,8 @@ class YcsbClients:
         self._states = host_runs
         self._counters = counters
         self._halt = asyncio.Event()
-        self.streams_by_host = {
-            host_run.name: YcsbStreams(
+        self.output_collector_by_host = {
+            host_run.name: YcsbOutputCollector(
                 live_status_callback(session, run, host_run.name, record_bytes)
             )
             for host_run in host_runs
@@ -217,7 +217,7 @@ class YcsbClients:
             self._session, self._states, self._counters, self._run_client, self._halt
         )
         try:
-            await run_with_background(load, self._halt_on_failure(failure_probe))
+            await run_with_background(load, self._halt_clients_on_server_failure(failure_probe))
         except EngineError:
             if failure_probe() is None:
                 raise
@@ -251,7 +251,7 @@ class YcsbClients:
         """One client's process between two looks at its devices."""
         if host_run.command is None:
             raise ValueError("a client has its command before the run is measured")
-        printed = self.streams_by_host[host_run.name]
+        printed = self.output_collector_by_host[host_run.name]
         try:
             ending = await run_process_then_snapshot(
                 host_run, host_run.command, go, self._halt, printed.feed_stdout, printed.feed_stderr
@@ -259,12 +259,12 @@ class YcsbClients:
         finally:
             if host_run.ending is not None:
                 host_run.ending = printed.ending_without_status_lines(host_run.ending)
-            host_run.output, host_run.files[STDERR] = printed.compressed_streams
+            host_run.output, host_run.files[STDERR] = printed.compressed_stdout_and_stderr
         killed = out_of_memory_error("YCSB", host_run.name, host_run.command, ending, MEMORY_HINT)
         if fault := killed or process_ending_error(YCSB_ENGINE, host_run):
             raise fault
 
-    async def _halt_on_failure(self, failure_probe: FailureProbe) -> None:
+    async def _halt_clients_on_server_failure(self, failure_probe: FailureProbe) -> None:
         """Halt all clients when the server has died."""
         while not failure_probe():  # noqa: ASYNC110 - a process elsewhere sets no event
             await asyncio.sleep(DEATH_WATCH_S)
@@ -305,9 +305,9 @@ def split_records(record_count: int, client_count: int) -> tuple[RecordRange, ..
     return tuple(RecordRange(low, high - low) for low, high in pairwise(edges))
 
 
-def client_insert_limit_s(count: int) -> int:
+def client_insert_timeout_s(record_count: int) -> int:
     """How long a client may take for so many records before it is taken for hung."""
-    return math.ceil(START_LIMIT_S + count / SLOWEST_INSERTS_PER_S)
+    return math.ceil(START_LIMIT_S + record_count / SLOWEST_INSERTS_PER_S)
 
 
 async def insert_records(
@@ -333,7 +333,7 @@ async def insert_records(
                 first=records.first,
                 count=records.count,
                 thread_count=LOAD_THREADS,
-                seconds=client_insert_limit_s(records.count),
+                seconds=client_insert_timeout_s(records.count),
             ),
             records,
         )
@@ -344,7 +344,7 @@ async def insert_records(
 
     async def insert_records_on_client(host_run: HostRunInProgress) -> None:
         command, records = work[host_run.name]
-        printed = YcsbStreams(progress.status_callback_for_host(host_run.name))
+        printed = YcsbOutputCollector(progress.status_callback_for_host(host_run.name))
         with set_event_on_failure(halt):
             await _insert_records_of_client(host_run, command, records, printed, halt)
 
@@ -384,7 +384,7 @@ async def _insert_records_of_client(
     host_run: HostRunInProgress,
     command: Command,
     records: RecordRange,
-    streams: YcsbStreams,
+    streams: YcsbOutputCollector,
     halt: asyncio.Event,
 ) -> None:
     """One client's part, to its end or until it is halted."""
@@ -473,17 +473,17 @@ async def _read_ycsb_version(host: Host, folder: str) -> str:
     return match[1]
 
 
-class RocksdbShape(Record):
-    """A database as it was counted: `key_count` whole records, and its tree."""
+class RocksdbContents(Record):
+    """A database as it was counted: `record_count` whole records, and its tree."""
 
-    key_count: int
+    record_count: int
     value_bytes: int
     memtable_entries: int
-    shape: StoreShape
+    store_shape: StoreShape
 
 
-def parse_rocksdb_shape(output: bytes) -> RocksdbShape | None:
-    """The shape that was printed; None when the output is not whole. Never raises."""
+def parse_rocksdb_contents(output: bytes) -> RocksdbContents | None:
+    """The contents that were printed; None when the output is not whole. Never raises."""
     numbers = {
         match[1].decode(): int(match[2])
         for line in output.split(b"\n")
@@ -492,31 +492,35 @@ def parse_rocksdb_shape(output: bytes) -> RocksdbShape | None:
     wanted = ("end", "keys", "value_bytes", "memtable_entries", "pending_bytes")
     if any(name not in numbers for name in wanted):
         return None
-    return RocksdbShape(
-        key_count=numbers["keys"],
+    return RocksdbContents(
+        record_count=numbers["keys"],
         value_bytes=numbers["value_bytes"],
         memtable_entries=numbers["memtable_entries"],
-        shape=StoreShape(tuple(_level_shapes(numbers)), None, numbers["pending_bytes"]),
+        store_shape=StoreShape(tuple(_level_shapes(numbers)), None, numbers["pending_bytes"]),
     )
 
 
-def database_shape_faults(database: RocksdbShape | None, record_count: int) -> tuple[str, ...]:
+def incomplete_database_faults(
+    database: RocksdbContents | None, record_count: int
+) -> tuple[str, ...]:
     """Why a database is not the one that was loaded with so many records; empty when it is."""
     if database is None:
         return ("the database did not tell what it holds",)
     faults = []
-    if database.key_count != record_count:
+    if database.record_count != record_count:
         faults.append(
-            f"the database holds {counted_noun(database.key_count, 'record')}, "
+            f"the database holds {counted_noun(database.record_count, 'record')}, "
             f"and {record_count:,} were loaded"
         )
     if database.memtable_entries:
         faults.append(f"{database.memtable_entries} entries of the database are still in memory")
-    if database.shape.pending_bytes:
-        faults.append(f"{database.shape.pending_bytes} bytes of the database are to be compacted")
+    if database.store_shape.pending_bytes:
+        faults.append(
+            f"{database.store_shape.pending_bytes} bytes of the database are to be compacted"
+        )
     faults += [
         f"level 0 has {level.files} files left to compact after the load"
-        for level in database.shape.levels
+        for level in database.store_shape.levels
         if level.level == 0 and level.files
     ]
     return tuple(faults)
@@ -585,7 +589,7 @@ class EmbeddedStores:
         session.begin_session_phase(SessionPhase.LAY_OUT, run, "a copy of the loaded database")
 
         async def copy_database(host_run: HostRunInProgress) -> None:
-            how = await clone_folder(
+            how = await copy_folder_by_reflink_if_possible(
                 host_run.workdir.host,
                 golden_database_folder(host_run.workdir, job),
                 database_copy_folder(host_run.workdir),
@@ -645,7 +649,7 @@ async def _compact_and_mark_database(
     workdir: WorkDirectory, job: YcsbJob, tools: YcsbInstall
 ) -> StoreShape:
     """The shape of a loaded database at rest. EngineError unless every record is there whole."""
-    command = rocksdb_shape_command(
+    command = rocksdb_contents_command(
         job,
         _golden_database_store(workdir, job),
         tools.kit,
@@ -655,14 +659,14 @@ async def _compact_and_mark_database(
     words = await run_and_get_output(
         workdir.host, command.argv, cwd=command.cwd, limit_s=command.wall_limit_s
     )
-    database = parse_rocksdb_shape(words)
-    if database is None or (faults := database_shape_faults(database, job.records)):
+    database = parse_rocksdb_contents(words)
+    if database is None or (faults := incomplete_database_faults(database, job.records)):
         reason = "; ".join(faults) if database else "it does not tell what it holds"
         message = f"The loaded database on host '{workdir.name}' cannot serve: {reason}."
         raise EngineError(message, RERUN_HINT)
-    marker = {**_database_marker(job, tools), "shape": to_builtins(database.shape)}
-    await mark_folder_complete(workdir.host, golden_database_folder(workdir, job), marker)
-    return database.shape
+    marker = {**_expected_database_marker(job, tools), "shape": to_builtins(database.store_shape)}
+    await sync_and_mark_folder_complete(workdir.host, golden_database_folder(workdir, job), marker)
+    return database.store_shape
 
 
 async def _read_golden_database_shape(
@@ -673,14 +677,14 @@ async def _read_golden_database_shape(
     if marker is None:
         return None
     shape = parse_store_shape(marker.pop("shape", None))
-    return shape if marker == _database_marker(job, tools) else None
+    return shape if marker == _expected_database_marker(job, tools) else None
 
 
 def _golden_database_store(workdir: WorkDirectory, job: YcsbJob) -> YcsbStore:
     return YcsbStore(ServerKind.EMBEDDED, database=golden_database_folder(workdir, job))
 
 
-def _database_marker(job: YcsbJob, tools: YcsbInstall) -> dict[str, Any]:
+def _expected_database_marker(job: YcsbJob, tools: YcsbInstall) -> dict[str, Any]:
     """What a whole database says of itself, but for its shape."""
     return {
         "engine": job.engine,

@@ -215,12 +215,12 @@ def timed_operations_of_job(job: YcsbJob) -> tuple[KeyOperation, ...]:
     return tuple(operation for operation in YCSB_OPERATIONS if operation in wanted)
 
 
-def rocksdb_shape_command(
+def rocksdb_contents_command(
     job: YcsbJob, store: YcsbStore, kit: JavaKit, directory: str, *, compact_first: bool
 ) -> Command:
     """Count what an embedded database holds; with `compact_first` flush and compact it before.
 
-    Its output is for `parse_rocksdb_shape`.
+    Its output is for `parse_rocksdb_contents`.
     """
     properties = {
         **_embedded_properties(store),

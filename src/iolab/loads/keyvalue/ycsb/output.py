@@ -167,16 +167,18 @@ def ycsb_run_faults(
     )
 
 
-def fill_faults(output: YcsbOutput, count: int) -> tuple[str, ...]:
-    """Why a load did not insert `count` records; empty when it did."""
+def fill_faults(output: YcsbOutput, record_count: int) -> tuple[str, ...]:
+    """Why a load did not insert `record_count` records; empty when it did."""
     faults = [*output.messages, *output.faults]
     if output.reported_s is None:
         return (*faults, "YCSB printed no result")
     faults += _status_faults(output)
     section = output.section("INSERT")
     done = section.ok_count if section else 0
-    if done != count:
-        faults.append(f"YCSB inserted {counted_noun(done, 'record')}, and {count:,} were requested")
+    if done != record_count:
+        faults.append(
+            f"YCSB inserted {counted_noun(done, 'record')}, and {record_count:,} were requested"
+        )
     return tuple(faults)
 
 
