@@ -381,7 +381,7 @@ class Session:
     @property
     def damage(self) -> tuple[Damage, ...]:
         """What was left out because it is not what was committed."""
-        return self._reader.all_damage()
+        return self._reader.document_and_manifest_damage()
 
     @property
     def points(self) -> Rows[MeasuredPoint]:

@@ -10,7 +10,7 @@ import pytest
 
 from iolab.hosts.answers import read_facts
 from iolab.hosts.message import Message
-from iolab.study.readiness import missing_target_fault
+from iolab.study.readiness import unusable_target_fault
 from tests.agent.speaker import Agent
 from tests.facts import tells
 from tests.needs import ROOT, require
@@ -49,7 +49,7 @@ def test_an_agent_that_mounts_for_itself_stays_in_its_root(
         assert (own["target"] is None) == (root_is == "folder")
         if own["target"] is None:
             answer = Message("facts", {"facts": own})
-            fault = missing_target_fault(read_facts("c", answer), "'/dev/..' on host 'c'")
+            fault = unusable_target_fault(read_facts("c", answer), "'/dev/..' on host 'c'")
             assert tells(fault.message, "/proc/self/mountinfo", "root", "mount")
         assert agent.ask("leftovers", path="/only-here")["agents"] == [place]
         ended = agent.run(place, "--version", memory_limit_bytes=64 << 20)

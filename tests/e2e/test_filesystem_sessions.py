@@ -88,7 +88,7 @@ def test_a_session_on_an_image_is_told_as_one_on_an_xfs_and_leaves_nothing(place
     target = place / "target"
     iolab("run", study_in(place, IN_AN_IMAGE), "--path", target, "--out", place / "S")
     reader = SessionReader(place / "S")
-    mounted, found = reader.facts["local"].target, reader.facts_at_start["local"].target
+    mounted, found = reader.facts["local"].target, reader.facts_found_at_last_start["local"].target
     assert mounted is not None
     assert found is not None
     assert mounted.fs_type == "xfs"

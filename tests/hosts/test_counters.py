@@ -13,7 +13,7 @@ from iolab.hosts.device_counters import (
     cpu_busy_share,
     device_deltas,
     disks_snapshot_from_sample,
-    parse_core_times,
+    parse_core_total_and_idle_ns,
 )
 from iolab.hosts.message import Message
 from iolab.units import NS_PER_S
@@ -106,10 +106,21 @@ def test_a_sample_that_is_none_is_a_value_error(header: dict[str, Any]) -> None:
 def test_cpu_busy_is_a_share_of_all_cores() -> None:
     before = sample(DiskUse(), 1, 0, 0)["cpu"]
     after = sample(DiskUse(), 2, 10 * NS_PER_S, 0)["cpu"]
-    assert cpu_busy_share(parse_core_times(before), parse_core_times(after)) == pytest.approx(0.1)
-    assert cpu_busy_share(parse_core_times(after), parse_core_times(after)) is None
-    assert cpu_busy_share(parse_core_times(None), parse_core_times(after)) is None
-    assert cpu_busy_share(parse_core_times([["x"]]), parse_core_times(after)) is None
+    assert cpu_busy_share(
+        parse_core_total_and_idle_ns(before), parse_core_total_and_idle_ns(after)
+    ) == pytest.approx(0.1)
+    assert (
+        cpu_busy_share(parse_core_total_and_idle_ns(after), parse_core_total_and_idle_ns(after))
+        is None
+    )
+    assert (
+        cpu_busy_share(parse_core_total_and_idle_ns(None), parse_core_total_and_idle_ns(after))
+        is None
+    )
+    assert (
+        cpu_busy_share(parse_core_total_and_idle_ns([["x"]]), parse_core_total_and_idle_ns(after))
+        is None
+    )
 
 
 def test_discards_are_counted_where_the_kernel_does() -> None:

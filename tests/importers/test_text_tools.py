@@ -375,7 +375,7 @@ def test_every_result_of_db_bench_has_its_own_percentiles_and_header(tmp_path: P
         13 * US,
     ]
     # It began at 08:09:44, and each took 10 s.
-    assert [run.timestamp_ns for run in runs] == [
+    assert [run.ended_real_ns for run in runs] == [
         1684397394 * 10**9,
         1684397404 * 10**9,
         1684397394 * 10**9,

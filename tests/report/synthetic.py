@@ -61,7 +61,7 @@ class Source(Struct):
     analysis_version: int = 1
 
     @property
-    def starts(self) -> tuple[HostFactsAtStart, ...]:
+    def facts_of_all_starts(self) -> tuple[HostFactsAtStart, ...]:
         return (HostFactsAtStart(0, "0.1.0", self.facts),)
 
     def results(self) -> tuple[RunResult, ...]:
@@ -69,7 +69,7 @@ class Source(Struct):
             self.results_given = tuple(self._result(run) for run in self.plan.runs)
         return self.results_given
 
-    def all_damage(self) -> tuple[Damage, ...]:
+    def document_and_manifest_damage(self) -> tuple[Damage, ...]:
         return ()
 
     def record(self, digest: str, repeat: int) -> RunRecord:

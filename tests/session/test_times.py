@@ -22,7 +22,7 @@ def test_every_second_is_of_one_phase() -> None:
     times = SessionPhaseTimer(counted([0.0, 2.0, 3.0, 13.5, 13.5, 15.0, 16.0]))
     times.begin_session_phase(SessionPhase.IDLE)
     times.begin_session_phase(SessionPhase.MEASURE)
-    times.add_load_seconds(10.0)
+    times.split_load_from_measure_phase(10.0)
     times.begin_session_phase(COMMIT)
     times.begin_session_phase(SessionPhase.IDLE)
     found = {one.phase: (one.times, one.seconds) for one in times.phase_times()}
@@ -37,7 +37,7 @@ def test_every_second_is_of_one_phase() -> None:
 def test_load_is_no_longer_than_what_measured_it() -> None:
     times = SessionPhaseTimer(counted([0.0, 0.0, 3.0, 3.0]))
     times.begin_session_phase(SessionPhase.MEASURE)
-    times.add_load_seconds(10.0)
+    times.split_load_from_measure_phase(10.0)
     assert {one.phase: one.seconds for one in times.phase_times()} == {
         LOAD: 3.0,
         SessionPhase.MEASURE: 0.0,

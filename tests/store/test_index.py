@@ -86,7 +86,7 @@ def test_a_damaged_run_without_a_line_is_left_out_and_told(place: Path) -> None:
     (layout.run_directory(place, KEYS[0]) / layout.MANIFEST).write_text("{}")
     reader = SessionReader(place)
     assert reader.index_entries().keys() == {KEYS[1], KEYS[2]}
-    assert [damage.run for damage in reader.collected_damage()]
+    assert [damage.run for damage in reader.damage_seen_so_far()]
 
 
 def test_show_counts_by_the_index(place: Path) -> None:
@@ -129,22 +129,31 @@ def test_what_a_session_has_is_held_against_its_list(place: Path) -> None:
     with SessionWriter.reopen(place) as writer:
         writer.write_ledger(TargetLedger())
         writer.end_session(SessionStatus.DONE)
-    assert SessionReader(place).all_damage() == SessionReader(place).verify_all_files() == ()
+    assert (
+        SessionReader(place).document_and_manifest_damage()
+        == SessionReader(place).verify_all_files()
+        == ()
+    )
     for name in (layout.HOSTS, layout.LEDGER, layout.INDEX):
         content = (place / name).read_bytes()
         (place / name).unlink()
-        for found in (SessionReader(place).all_damage(), SessionReader(place).verify_all_files()):
+        for found in (
+            SessionReader(place).document_and_manifest_damage(),
+            SessionReader(place).verify_all_files(),
+        ):
             assert [damage.path for damage in found] == [name]
         (place / name).write_bytes(content)
     with SessionWriter.reopen(place) as writer:
         commit(writer, record_of(3))
-        assert SessionReader(place).all_damage() == ()
+        assert SessionReader(place).document_and_manifest_damage() == ()
     assert SessionReader(place).verify_all_files() == ()
 
 
 def test_hosts_are_missed_also_in_a_session_that_was_killed(place: Path) -> None:
     (place / layout.HOSTS).unlink()
-    assert [damage.path for damage in SessionReader(place).all_damage()] == [layout.HOSTS]
+    assert [damage.path for damage in SessionReader(place).document_and_manifest_damage()] == [
+        layout.HOSTS
+    ]
 
 
 def test_an_earlier_attempt_in_the_place_of_a_run_is_found_by_audit(place: Path) -> None:
@@ -199,4 +208,4 @@ def test_an_overview_reads_the_index_once(place: Path) -> None:
     assert sum(name.endswith(layout.INDEX) for name in opened) == 1
     shutil.rmtree(layout.run_directory(place, KEYS[0]))
     reader.index_entries()
-    assert any("missing" in damage.message for damage in reader.collected_damage())
+    assert any("missing" in damage.message for damage in reader.damage_seen_so_far())

@@ -180,7 +180,7 @@ def test_resume_continues_and_remembers(place: Path) -> None:
     ]
     assert reader.session.command == COMMAND
     assert reader.facts == facts
-    assert [start.agent_version for start in reader.starts] == ["0.1.0", "0.2.0"]
+    assert [start.agent_version for start in reader.facts_of_all_starts] == ["0.1.0", "0.2.0"]
     assert reader.done_runs() == {(PLAN.runs[order].point.digest, 1) for order in (0, 1)}
 
 
@@ -194,10 +194,13 @@ def test_facts_of_file_systems_that_were_made_stand_beside_those_of_the_start(pl
     with SessionWriter.reopen(place) as writer:
         writer.record_host_facts_at_start(found, "0.2.0")
     reader = SessionReader(place)
-    assert reader.facts_at_start == found
+    assert reader.facts_found_at_last_start == found
     # The second start was not so far yet: what was measured was measured on the first one's.
     assert reader.facts == {**found, name: made}
-    assert [list(start.created_target_facts) for start in reader.starts] == [[name], []]
+    assert [list(start.created_target_facts) for start in reader.facts_of_all_starts] == [
+        [name],
+        [],
+    ]
     newer = replace(made, faults=("on another",))
     with SessionWriter.reopen(place) as writer:
         writer.record_created_target_facts([(name, newer)])

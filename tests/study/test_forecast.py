@@ -42,8 +42,8 @@ def test_a_run_that_is_too_short_is_told_with_what_it_lacks(
     seconds: float, level: VerdictLevel, adds: str
 ) -> None:
     forecast = forecast_of(READS, f"method.runtime={seconds}s")
-    assert forecast.best_levels == (level,)
-    assert forecast.smoke_test_limit is None
+    assert forecast.best_possible_verdict_levels == (level,)
+    assert forecast.too_short_run_limit is None
     assert adds in " ".join(forecast.text_lines())
 
 
@@ -76,7 +76,7 @@ def test_phases_are_as_long_as_checks_ask_for(
 ) -> None:
     """The first one is judged as a run is, however long the others are."""
     forecast = forecast_of(READS + PHASES.format(before=before, later=later))
-    assert forecast.best_levels == (level,)
+    assert forecast.best_possible_verdict_levels == (level,)
     text = " ".join(forecast.text_lines())
     assert all(part in text for part in told)
 
@@ -94,9 +94,13 @@ def test_a_target_that_hides_what_it_is_on_is_told_before_it_runs(
     known = dict.fromkeys((target.key for target in targets_of_study(study)), facts)
     forecast = forecast_verdicts(study, plan, study_kinds(), known)
     is_told = is_hidden and role == "client"
-    assert forecast.best_levels == (VerdictLevel.INDICATIVE if is_told else VerdictLevel.VALID,)
+    assert forecast.best_possible_verdict_levels == (
+        VerdictLevel.INDICATIVE if is_told else VerdictLevel.VALID,
+    )
     assert ("fuse.x" in " ".join(forecast.text_lines())) is is_told
-    assert forecast_verdicts(study, plan, study_kinds()).best_levels == (VerdictLevel.VALID,)
+    assert forecast_verdicts(study, plan, study_kinds()).best_possible_verdict_levels == (
+        VerdictLevel.VALID,
+    )
 
 
 def test_short_runs_of_several_kinds_are_told_once() -> None:
@@ -109,7 +113,7 @@ def test_short_runs_of_several_kinds_are_told_once() -> None:
 def test_runs_that_can_only_be_invalid_are_a_smoke_test() -> None:
     forecast = forecast_of(READS, "method.runtime=2s")
     assert forecast.run_counts_by_level[VerdictLevel.INVALID] == forecast.run_count == 2
-    assert forecast.smoke_test_limit is not None
+    assert forecast.too_short_run_limit is not None
 
 
 def test_a_run_that_its_edges_may_make_invalid_is_told_so() -> None:
@@ -122,17 +126,17 @@ def test_a_run_that_its_edges_may_make_invalid_is_told_so() -> None:
 
 def test_what_the_stopping_rule_allows_counts_where_there_is_one() -> None:
     forecast = forecast_of(READS, "method.kind=adaptive", "method.runtime=2s")
-    assert forecast.best_levels == (VerdictLevel.VALID,)
+    assert forecast.best_possible_verdict_levels == (VerdictLevel.VALID,)
 
 
 def test_a_client_that_looks_its_own_files_up_is_told() -> None:
-    assert forecast_of(FILES).best_levels == (VerdictLevel.INDICATIVE,)
-    assert forecast_of(FILES + TWO).best_levels == (VerdictLevel.VALID,)
-    assert forecast_of(FILES + TWO, "workload.f.rank_shift=1").best_levels == (
+    assert forecast_of(FILES).best_possible_verdict_levels == (VerdictLevel.INDICATIVE,)
+    assert forecast_of(FILES + TWO).best_possible_verdict_levels == (VerdictLevel.VALID,)
+    assert forecast_of(FILES + TWO, "workload.f.rank_shift=1").best_possible_verdict_levels == (
         VerdictLevel.INDICATIVE,
     )
     short = forecast_of(FILES + TWO, "workload.f.phase_runtime=5s")
-    assert short.best_levels == (VerdictLevel.INDICATIVE,)
+    assert short.best_possible_verdict_levels == (VerdictLevel.INDICATIVE,)
     assert "5 s" in short.limits[0].reason
 
 

@@ -13,7 +13,7 @@ from iolab.core.workload import BY_IOPS, AnyJob, Indicator
 from iolab.loads.kind import LoadKind
 from iolab.record import Record
 from iolab.study import values
-from iolab.study.kinds import LoadStudyKind, Programs
+from iolab.study.kinds import LoadStudyKind, VersionArgvByProgram
 from iolab.study.load_tables import IO_INDICATORS, LoadTable, Sizes
 
 APPEND_ENGINE: Final = EngineName("append")
@@ -56,7 +56,7 @@ class AppendStudy(LoadStudyKind):
     engines_by_table = MappingProxyType({AppendTable: (APPEND_ENGINE,)})
     example_by_key = MappingProxyType({"block": '"4k"'})
 
-    def required_programs(self, study: Study) -> Programs:
+    def version_argv_by_probed_program(self, study: Study) -> VersionArgvByProgram:
         """For Python."""
         return {APPEND_ENGINE: ["python3", "--version"]}
 

@@ -35,7 +35,7 @@ class SessionWithStarts(Protocol):
     """A session with its results and its starts."""
 
     @property
-    def starts(self) -> Sequence[SessionStart]:
+    def facts_of_all_starts(self) -> Sequence[SessionStart]:
         """Every start, oldest first."""
 
     def results(self) -> tuple[RunResult, ...]:
@@ -49,7 +49,9 @@ def results_with_resume_checks(
     # Facts of a fleet are large: they are read only where the session was resumed.
     if len({result.segment for result in results}) < 2:
         return results
-    return results_with_segment_checks(results, [start.facts for start in session.starts])
+    return results_with_segment_checks(
+        results, [start.facts for start in session.facts_of_all_starts]
+    )
 
 
 def results_with_segment_checks(

@@ -390,7 +390,9 @@ def _export_document_text(reader: SessionReader, export_format: ExportFormat) ->
         return session_markdown(report_kinds(), study, results)
     if export_format is ExportFormat.OPENMETRICS:
         return _openmetrics_text(reader, study, results)
-    document = session_document(report_kinds(), study, results, damaged_runs=reader.all_damage())
+    document = session_document(
+        report_kinds(), study, results, damaged_runs=reader.document_and_manifest_damage()
+    )
     return json_text(document)
 
 

@@ -363,9 +363,9 @@ async def _discover_hosts(study: Study) -> _HostDiscovery:
     from iolab.registry import study_kinds_of
     from iolab.session.discovery import DiscoveryQueries, discover_hosts_and_targets
     from iolab.session.preflight import event_preflight
-    from iolab.study.targets import all_host_specs
+    from iolab.study.targets import reached_host_specs
 
-    specs = [spec for spec in all_host_specs(study) if spec.transport is not HostTransport.VM]
+    specs = [spec for spec in reached_host_specs(study) if spec.transport is not HostTransport.VM]
     async with open_hosts(specs) as hosts:
         discovery = await discover_hosts_and_targets(
             study, hosts, DiscoveryQueries.for_study(study, study_kinds_of(study))

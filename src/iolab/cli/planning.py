@@ -63,7 +63,7 @@ def plan_lines(
     are of finished runs of the plan. As a `summary` a row for each workload. The first line is the
     cost as a whole, or why the plan cannot run; no verdict is forecast then.
     """
-    plan = study_kinds_of(study).plan_with_facts(study, plan, facts)
+    plan = study_kinds_of(study).plan_with_demand_from_facts(study, plan, facts)
     writes = forecast_writes(study, plan, study_kinds_of(study), results)
     if refusal is None:
         yield literal_text(_plan_cost_sentence(plan, writes), "bold")
@@ -116,7 +116,7 @@ def plan_document(
     host_notes: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The plan as `iolab plan --json` prints it."""
-    plan = study_kinds_of(study).plan_with_facts(study, plan, facts)
+    plan = study_kinds_of(study).plan_with_demand_from_facts(study, plan, facts)
     budget = plan.demand
     return {
         "format": 1,
@@ -178,7 +178,7 @@ def plan_document(
             for host in study.hosts
             for meter in host.meters
         ],
-        "guests": study_kinds_of(study).hosts.plan_document(study, facts),
+        "guests": study_kinds_of(study).hosts.booted_hosts_plan_document(study, facts),
     }
 
 
@@ -494,7 +494,7 @@ def _meter_lines(study: Study) -> Iterator[str]:
 
 def _targets_existing_before_session(study: Study) -> tuple[Target, ...]:
     """The targets that exist before the session: of guests that it boots those of their nodes."""
-    return study_kinds_of(study).hosts.targets(study) or targets_of_study(study)
+    return study_kinds_of(study).hosts.node_targets(study) or targets_of_study(study)
 
 
 def _file_system_text(target: TargetFacts) -> str:

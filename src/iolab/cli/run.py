@@ -359,7 +359,10 @@ def reopen_and_set_damaged_runs_aside(
 
     began = reader.session.iolab_version
     faults = (
-        (*version_change_faults(began), *host_change_faults(reader.facts_at_start, facts))
+        (
+            *version_change_faults(began),
+            *host_change_faults(reader.facts_found_at_last_start, facts),
+        )
         if facts
         else ()
     )

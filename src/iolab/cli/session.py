@@ -69,7 +69,7 @@ from iolab.store.writer import SessionWriter
 from iolab.study.cost import meter_idle_seconds_per_run, run_overhead_seconds
 from iolab.study.forecast import VerdictLimit, forecast_verdicts
 from iolab.study.repeats import repeats_advice
-from iolab.study.targets import all_host_specs, load_host_names_of_point
+from iolab.study.targets import load_host_names_of_point, reached_host_specs
 from iolab.study.writes import WriteForecaster
 from iolab.text import one_line
 
@@ -160,7 +160,7 @@ class SessionRecorder:
 
     def _commit_run(self, event: RunFinished) -> None:
         """Judge a run and commit it, then show it."""
-        self._times.add_load_seconds(engine_seconds_of_record(event.record))
+        self._times.split_load_from_measure_phase(engine_seconds_of_record(event.record))
         self._times.begin_session_phase(JUDGE)
         result = judge_run(event.record, self._facts, analysis_kinds())
         trim_malloc_heap()  # what writes tables has memory of its own
@@ -250,7 +250,7 @@ async def _run_on_hosts(request: SessionRequest, view: LiveView) -> SessionStatu
             status = await run_session(
                 request.study,
                 request.plan,
-                _create_hosts(request.study, all_host_specs(request.study)),
+                _create_hosts(request.study, reached_host_specs(request.study)),
                 recorder,
                 stop,
                 kinds=session_kinds(),
@@ -312,7 +312,7 @@ def run_and_report(request: SessionRequest, options: RunOptions) -> ExitCode:
     if (writes := request.write_forecaster().forecast()).depends_on_target_speed:
         _print_unless_quiet(wrap_for_terminal(f"Writes {writes.forecast_sentence}."), options)
     status = run_session_showing_progress(request, options)
-    return _print_results(status, options, forecast.smoke_test_limit)
+    return _print_results(status, options, forecast.too_short_run_limit)
 
 
 def run_session_showing_progress(request: SessionRequest, options: RunOptions) -> SessionStatus:
@@ -333,7 +333,9 @@ def run_session_showing_progress(request: SessionRequest, options: RunOptions) -
 
 
 def _print_results(
-    status: SessionStatus, options: RunOptions, smoke_test_limit: VerdictLimit | None = None
+    status: SessionStatus,
+    options: RunOptions,
+    too_short_run_limit: VerdictLimit | None = None,
 ) -> ExitCode:
     """Print the results, of a smoke test with what keeps them from a verdict; the exit code."""
     reader = open_session(options.directory)
@@ -342,10 +344,10 @@ def _print_results(
         print_results_in_format(options.output, reader, study, results)
     else:
         print_session(reader, study, results, advise=False)
-        if smoke_test_limit is not None:
+        if too_short_run_limit is not None:
             result_line(
-                f"Smoke test, no figure to quote: {smoke_test_limit.reason}; "
-                f"{smoke_test_limit.hint}."
+                f"Smoke test, no figure to quote: {too_short_run_limit.reason}; "
+                f"{too_short_run_limit.hint}."
             )
     if options.report:
         _print_unless_quiet(f"Report: {write_html_report(options.directory)}", options)

@@ -145,7 +145,7 @@ def print_results_in_format(
         case OutputFormat.MARKDOWN:
             print_raw(session_markdown(report_kinds(), study, results))
         case _:
-            damaged = reader.all_damage()
+            damaged = reader.document_and_manifest_damage()
             print_json(session_document(report_kinds(), study, results, points, damaged))
 
 

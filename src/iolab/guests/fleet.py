@@ -223,8 +223,8 @@ class GuestKitFactory(Protocol):
 class SessionGuests:
     """The guests of a session, of a study that boots some, or uses some, or has none.
 
-    `prepare_boots` before the first guest is reached, `sample_counters` and `with_fleet_details`
-    for each run, `shutdown` once.
+    `prepare_boots` before the first guest is reached, `sample_counters` and
+    `with_booted_host_details` for each run, `shut_down_and_list_failures` once.
     """
 
     def __init__(self, session: SessionContext, kits: GuestKitFactory) -> None:
@@ -265,7 +265,7 @@ class SessionGuests:
             self._prepare_nodes(settings, list(self._nodes.values()))
         )
 
-    def set_recovery_host_factory(self, host_factory: HostFactory | None) -> HostFactory | None:
+    def wrap_reconnect_host_factory(self, host_factory: HostFactory | None) -> HostFactory | None:
         """The same way to reach hosts anew, after which guests are booted anew."""
         self._reach = host_factory
         if host_factory is None:
@@ -303,7 +303,7 @@ class SessionGuests:
         async with self._counting.collect():
             yield
 
-    def with_fleet_details(self, record: RunRecord) -> RunRecord:
+    def with_booted_host_details(self, record: RunRecord) -> RunRecord:
         """The record of a run with its guests, where hosts of it are guests."""
         run = record.run
         placed = self._guest_node_pairs(run)
@@ -323,7 +323,7 @@ class SessionGuests:
         )
         return replace(record, fleet=fleet)
 
-    async def shutdown(self) -> tuple[str, ...]:
+    async def shut_down_and_list_failures(self) -> tuple[str, ...]:
         """Every guest says bye, and what they stood on is removed; sentences on what failed."""
         guests = [host for host in self._session.hosts.values() if isinstance(host, BootableHost)]
         await asyncio.gather(*(host.close() for host in guests), return_exceptions=True)
@@ -471,6 +471,6 @@ class GuestSessionKind(Record):
 
     kits: GuestKitFactory = build_guest_kit
 
-    def booted_hosts_of_session(self, session: SessionContext) -> SessionGuests:
+    def create_booted_hosts(self, session: SessionContext) -> SessionGuests:
         """The guests of a session."""
         return SessionGuests(session, self.kits)

@@ -174,22 +174,30 @@ def _device_window_means(
     """The means over the window of everything of one kind that the node has."""
     means: dict[str, float] = {}
     for name in _device_names(view, node, outlier_metric):
-        mean = _device_mean(view, node, outlier_metric, name, window)
+        mean = _mean_of_outlier_metric(view, node, outlier_metric, name, window)
         if mean is not None:
             means[name] = mean
     return means
 
 
-def _device_mean(
-    view: RunView, node: HypervisorRun, outlier_metric: OutlierMetric, name: str, window: Window
+def _mean_of_outlier_metric(
+    view: RunView,
+    node: HypervisorRun,
+    outlier_metric: OutlierMetric,
+    device_name: str,
+    window: Window,
 ) -> float | None:
     """Over time; of latencies over I/Os, each of which weighs the same."""
     if outlier_metric.metric not in _LATENCIES:
         return view.mean_telemetry_of_named_host(
-            node.name, outlier_metric.scope, name, outlier_metric.metric, window
+            node.name, outlier_metric.scope, device_name, outlier_metric.metric, window
         )
     latency = io_time_in_window(
-        view, (node.name, outlier_metric.scope), [name], _LATENCIES[outlier_metric.metric], window
+        view,
+        (node.name, outlier_metric.scope),
+        [device_name],
+        _LATENCIES[outlier_metric.metric],
+        window,
     )
     return None if latency is None else latency.mean_ns
 

@@ -409,8 +409,8 @@ def _panel_of_rows(title: str, unit: str, values_by_line_name: Mapping[str, Floa
     return Panel(title, unit, traces)
 
 
-def _processors_title(numa: Mapping[str, Floats]) -> str:
-    return "Processors busy by NUMA node" if len(numa) > 1 else "Processors busy"
+def _processors_title(busy_by_numa_node: Mapping[str, Floats]) -> str:
+    return "Processors busy by NUMA node" if len(busy_by_numa_node) > 1 else "Processors busy"
 
 
 def _numa_line_name(name: str) -> str:

@@ -34,7 +34,12 @@ from iolab.study.document import KeyPath, StudyDocument
 from iolab.study.file import XFS, ConfigurationTable, HostTable
 from iolab.study.host_ranges import HOSTS_MAX
 from iolab.study.load_tables import LoadTable, SearchTable
-from iolab.study.readiness import MAKE_WRITABLE, NOTHING_WRITTEN, missing_target_fault, refusal_text
+from iolab.study.readiness import (
+    MAKE_WRITABLE,
+    NOTHING_WRITTEN,
+    refusal_text,
+    unusable_target_fault,
+)
 from iolab.study.tables import (
     StudyTables,
     TableItem,
@@ -127,7 +132,7 @@ def _add_booted_guest_faults(document: StudyDocument, tables: StudyTables, vm: V
         document.add_fault(("vm",), message, f"Keep them at most {HOSTS_MAX} in all.")
     _add_node_limit_faults(document, tables, vm)
     _add_replica_faults(document, tables, vm)
-    _add_shared_disk_faults(document, tables)
+    _add_conflicting_disk_path_faults(document, tables)
     _add_unsupported_setting_faults(document, tables)
     for item, workload in tables.items_of_table("workload", LoadTable):
         axes = workload.sweep_axes(item.user_values)
@@ -202,7 +207,7 @@ def _add_replica_faults(document: StudyDocument, tables: StudyTables, vm: VmTabl
             document.add_fault(item.key_path, f"{message}replicas = {vm.replicas}.", hint)
 
 
-def _add_shared_disk_faults(document: StudyDocument, tables: StudyTables) -> None:
+def _add_conflicting_disk_path_faults(document: StudyDocument, tables: StudyTables) -> None:
     """A guest has one disk: configurations that share its node cannot each have their own."""
     own = {host.name for _, host in tables.items_of_table("host", HostTable) if host.path}
     first: dict[str, tuple[str, str | None]] = {}
@@ -409,7 +414,7 @@ def _path_on_node_text(study: Study, node: HostSpec) -> str:
 def _image_directory_faults(study: Study, node: HostSpec, facts: HostFacts) -> Iterator[Fault]:
     where, target = _path_on_node_text(study, node), facts.target
     if target is None:
-        yield missing_target_fault(facts, where)
+        yield unusable_target_fault(facts, where)
     elif not target.writable:
         yield Fault(f"Nothing may be written to {where}.", MAKE_WRITABLE)
     elif target.in_memory and not study.target.allow_memory and image_bytes_per_node(study, 1):

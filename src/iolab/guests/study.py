@@ -33,7 +33,7 @@ from iolab.guests.vm_table import VmTable, guest_settings_from_table, vm_table_w
 from iolab.study.build import build_host_spec
 from iolab.study.file import HostTable
 from iolab.study.forecast import VerdictLimit, point_digests
-from iolab.study.kinds import HostDemand, KnownFacts
+from iolab.study.kinds import BootedHostDemand, KnownFacts
 from iolab.study.load_tables import StudyTable
 from iolab.study.tables import StudyTables
 from iolab.study.targets import hypervisors_of_study
@@ -46,7 +46,7 @@ class VmSection:
     table: type[StudyTable] = VmTable
     makes_hosts: Final = True
     study_field: Final = "guests"
-    placeholder_table = staticmethod(vm_table_with_valid_keys)
+    fallback_table = staticmethod(vm_table_with_valid_keys)
 
     def settings(self, tables: StudyTables) -> GuestSettings | None:
         """The guests that the session boots; None where it boots none."""
@@ -62,10 +62,10 @@ class GuestStudyKind:
 
     add_host_faults = staticmethod(add_guest_faults)
     require_capable_nodes = staticmethod(require_capable_nodes)
-    hosts = staticmethod(guest_specs_of_study)
+    booted_host_specs = staticmethod(guest_specs_of_study)
     plan_lines = staticmethod(guest_plan_headings_and_texts)
-    targets = staticmethod(node_targets)
-    required_programs = staticmethod(version_arguments_by_node_program)
+    node_targets = staticmethod(node_targets)
+    version_argv_by_probed_program = staticmethod(version_arguments_by_node_program)
 
     def knee_candidates(self, tables: StudyTables, loads: Sequence[int]) -> tuple[int, ...]:
         """Of these numbers of guests on a node those at which its load may turn."""
@@ -94,10 +94,14 @@ class GuestStudyKind:
                 VerdictLevel.INDICATIVE, why, hint, point_digests(run.point for run in runs)
             )
 
-    def host_demand(self, study: Study, run_count: int, rate: float) -> HostDemand:
+    def booted_host_demand(
+        self, study: Study, run_count: int, node_write_bytes_per_s: float
+    ) -> BootedHostDemand:
         """Their images, their boots, and what a node needs space for."""
-        return HostDemand(
-            time_items=tuple(guest_plan_steps_and_seconds(study, run_count, rate)),
+        return BootedHostDemand(
+            time_items=tuple(
+                guest_plan_steps_and_seconds(study, run_count, node_write_bytes_per_s)
+            ),
             disk_bytes=image_bytes_per_node(study, max_booted_guests_per_node(study)),
             space_bytes=guest_space_bytes_per_node(study),
         )
@@ -106,7 +110,9 @@ class GuestStudyKind:
         """See `guest_plan_notes`."""
         return guest_plan_notes(study, plan.points, facts_by_target)
 
-    def plan_document(self, study: Study, facts: KnownFacts) -> dict[str, Any] | None:
+    def booted_hosts_plan_document(
+        self, study: Study, facts_by_target: KnownFacts
+    ) -> dict[str, Any] | None:
         """The guests of a study by node; None where it has none."""
         nodes = hypervisors_of_study(study)
         if not nodes:
@@ -118,7 +124,7 @@ class GuestStudyKind:
                     "node": node.name,
                     "path": image_directory(study, node),
                     "guests": [spec.name for spec in study.hosts if spec.hypervisor == node.name],
-                    "free_bytes": _free_bytes(facts, node.name),
+                    "free_bytes": _free_bytes(facts_by_target, node.name),
                 }
                 for node in nodes
             ],

@@ -369,9 +369,9 @@ def vcpu_wait_share(guest: GuestRun, settings: GuestSettings | None) -> float | 
 
 
 def _vcpu_share_text(
-    cpu_use: GuestCpuTime | None, settings: GuestSettings | None, time_field: str
+    cpu_use: GuestCpuTime | None, guest_settings: GuestSettings | None, time_field: str
 ) -> str:
-    share = None if cpu_use is None else _vcpu_time_share(cpu_use, settings, time_field)
+    share = None if cpu_use is None else _vcpu_time_share(cpu_use, guest_settings, time_field)
     return DASH if share is None else percent_text(share)
 
 

@@ -119,11 +119,11 @@ def busiest_device_activity(
     )
 
 
-CoreTimes = tuple[int, int]
+CoreTotalAndIdleNs = tuple[int, int]
 """The time of all cores since the boot, and that of it in which they were idle or waited, in ns."""
 
 
-def parse_core_times(rows: object) -> CoreTimes | None:
+def parse_core_total_and_idle_ns(rows: object) -> CoreTotalAndIdleNs | None:
     """Of a sample's `cpu` rows; None when they make no sense."""
     if not isinstance(rows, list):
         return None
@@ -135,7 +135,9 @@ def parse_core_times(rows: object) -> CoreTimes | None:
         return None
 
 
-def cpu_busy_share(before: CoreTimes | None, after: CoreTimes | None) -> float | None:
+def cpu_busy_share(
+    before: CoreTotalAndIdleNs | None, after: CoreTotalAndIdleNs | None
+) -> float | None:
     """Share of all cores' time between two samples that was neither idle nor waiting."""
     if before is None or after is None:
         return None

@@ -126,7 +126,7 @@ def _run_of_document(file: ForeignFile, document: Mapping[str, Any]) -> ForeignR
         (file, 1),
         tuple(figures),
         settings,
-        ignored={
+        ignored_setting_reasons={
             name: reason
             for name in settings
             for pattern, reason in _IGNORED.items()
@@ -136,7 +136,7 @@ def _run_of_document(file: ForeignFile, document: Mapping[str, Any]) -> ForeignR
         in_flight=int(concurrency) if concurrency.isdigit() else None,
         indicator="ops_per_s",
         client="all requests",
-        timestamp_ns=_end_ns(document),
+        ended_real_ns=_end_ns(document),
     )
 
 

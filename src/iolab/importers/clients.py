@@ -129,7 +129,7 @@ def _join_clients(members: Sequence[RunWithFiles]) -> RunWithFiles:
         return members[0]
     files = tuple(chain.from_iterable(own for own, _ in members))
     first = members[0][1]
-    moments = [run.timestamp_ns for _, run in members if run.timestamp_ns is not None]
+    moments = [run.ended_real_ns for _, run in members if run.ended_real_ns is not None]
     details = replace(
         first.details,
         files=tuple(file.name for file in files),
@@ -141,7 +141,7 @@ def _join_clients(members: Sequence[RunWithFiles]) -> RunWithFiles:
         first,
         details=details,
         clients=tuple(_clients_with_file_names(members)),
-        timestamp_ns=max(moments, default=None),
+        ended_real_ns=max(moments, default=None),
         failure=next((run.failure for _, run in members if run.failure), None),
     )
 

@@ -150,9 +150,9 @@ def _foreign_run_of_span(
                 if name not in _SHOWN
             ),
         ),
-        ignored=_IGNORED,
+        ignored_setting_reasons=_IGNORED,
         in_flight=flight or None,
-        timestamp_ns=span.end_ns,
+        ended_real_ns=span.end_ns,
         indicator=indicator_for_block_size(block),
     )
 

@@ -69,6 +69,6 @@ def _duplicate_run_key(file: ForeignFile, foreign_run: ForeignRun) -> object:
         name,
         foreign_run.access_kind,
         foreign_run.settings,
-        foreign_run.timestamp_ns,
+        foreign_run.ended_real_ns,
         clients,
     )

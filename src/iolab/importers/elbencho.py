@@ -365,9 +365,9 @@ def _foreign_run_of_phase(file: ForeignFile, line_number: int, phase: _ElbenchoP
             for name, value in phase.options.items()
             if value and name not in _NO_OPTIONS and name not in SECRET_OPTIONS
         ),
-        ignored=_IGNORED,
+        ignored_setting_reasons=_IGNORED,
         in_flight=None if is_counted or not depth_known else round(math.prod(counts)) or None,
-        timestamp_ns=phase.ended_ns,
+        ended_real_ns=phase.ended_ns,
         indicator=_indicator_of_phase(phase, block),
     )
 

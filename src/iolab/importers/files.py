@@ -175,9 +175,9 @@ RunWithFiles = tuple[tuple[ForeignFile, ...], ForeignRun]
 class Importer(Protocol):
     """One format.
 
-    Its runs have every setting of the load that the file tells in `ForeignRun.settings`, and
-    in `ignored` those that cannot matter, each with the reason. Runs of one name whose other
-    settings are equal are repeats; all others are points of their own.
+    Its runs have every setting of the load that the file tells in `ForeignRun.settings`, and in
+    `ignored_setting_reasons` those that cannot matter, each with the reason. Runs of one name whose
+    other settings are equal are repeats; all others are points of their own.
     """
 
     @property
@@ -380,7 +380,7 @@ def _require_figures_within_limits(foreign_run: ForeignRun) -> None:
 
 def _limit_fault_texts(foreign_run: ForeignRun) -> Iterator[str]:
     """What is beyond a bound of `core.limits`; empty texts for what is not."""
-    yield limits.timestamp_fault(foreign_run.timestamp_ns or 0)
+    yield limits.timestamp_fault(foreign_run.ended_real_ns or 0)
     yield limits.duration_fault(foreign_run.details.requested_runtime_s or 0.0)
     yield limits.count_fault("operations in flight", [foreign_run.in_flight or 0])
     figures = [*foreign_run.details.claimed_totals]

@@ -410,10 +410,10 @@ class _FioRunReports(Record):
             details=details,
             clients=clients,
             settings=_load_settings(jobs, concurrent_jobs),
-            ignored=IGNORED,
+            ignored_setting_reasons=IGNORED,
             access_kind=kind if len(jobs) == 1 else "",
             in_flight=None if None in flights else sum(flight or 0 for flight in flights),
-            timestamp_ns=last.written_ns,
+            ended_real_ns=last.written_ns,
             indicator=indicator_for_block_size(first.block_bytes),
         )
 

@@ -82,14 +82,14 @@ class ImportedJob(AnyJob, Record, tag="imported"):
         """Whether all that it does are reads, writes and trims, and what makes these durable."""
         return all(name in (*IO_OPERATIONS, MIXED, SYNC) for name in self.operations)
 
-    def operation_number(self, operation: str) -> int:
+    def operation_code(self, operation: str) -> int:
         """The number by which an operation stands in the tables of a run."""
         own = IO_OPERATIONS.get(operation)
         return FIRST_OTHER_OPERATION + self.operations.index(operation) if own is None else own
 
     def operation_name(self, number: int) -> str:
         """The operation that stands there by that number."""
-        return next(each for each in self.operations if self.operation_number(each) == number)
+        return next(each for each in self.operations if self.operation_code(each) == number)
 
 
 class OperationFigures(Record):
@@ -239,9 +239,9 @@ class ForeignRun(Record):
     """One run that a file tells of, before it is part of a session.
 
     `name` is the job's own, `access_kind` what of it makes another workload (its access pattern).
-    `settings` are all that the file tells of the load, whole numbers as such or as text; `ignored`
-    are those of them that cannot matter, each with the reason. Two runs are repeats of one point
-    only where all others agree, and each that differs is an axis. `timestamp_ns` is when it
+    `settings` are all that the file tells of the load, whole numbers as such or as text;
+    `ignored_setting_reasons` are those that cannot matter. Two runs are repeats of one point
+    only where all others agree, and each that differs is an axis. `ended_real_ns` is when it
     ended, since 1970, None where the file does not tell. `indicator` is the metric that it is for.
     """
 
@@ -249,9 +249,9 @@ class ForeignRun(Record):
     details: ImportedRun
     clients: tuple[ImportedClient, ...]
     settings: Settings = ()
-    ignored: Mapping[str, str] = field(default_factory=dict)
+    ignored_setting_reasons: Mapping[str, str] = field(default_factory=dict)
     in_flight: int | None = None
-    timestamp_ns: int | None = None
+    ended_real_ns: int | None = None
     indicator: str = "iops"
     failure: str | None = None
     access_kind: str = ""
@@ -264,7 +264,7 @@ class ForeignRun(Record):
             if isinstance(value, str) and (whole := _WHOLE_NUMBER.fullmatch(value))
             else value
             for name, value in self.settings
-            if name not in self.ignored
+            if name not in self.ignored_setting_reasons
         }
         return {**settings, CLIENT_COUNT: len(self.clients)}
 

@@ -215,7 +215,7 @@ def _nixl_run(
         (file, line),
         (figures,),
         own,
-        ignored=NIXL_IGNORED,
+        ignored_setting_reasons=NIXL_IGNORED,
         indicator=indicator_for_block_size(block),
         client="all workers",
     )

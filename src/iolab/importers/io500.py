@@ -210,6 +210,6 @@ def _with_ior_or_mdtest_output(
         details=replace(details, buffered=same[-1].details.buffered),
         clients=clients,
         settings=same[-1].settings,
-        ignored=same[-1].ignored,
-        timestamp_ns=same[-1].timestamp_ns,
+        ignored_setting_reasons=same[-1].ignored_setting_reasons,
+        ended_real_ns=same[-1].ended_real_ns,
     )

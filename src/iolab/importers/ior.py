@@ -228,9 +228,9 @@ def _run_of_row(
             for name, value in (*header.items(), *command_settings(command, _STYLE))
             if value
         ),
-        ignored=IGNORED,
+        ignored_setting_reasons=IGNORED,
         in_flight=int(tasks or 0) or None,
-        timestamp_ns=_finish_time_ns(section),
+        ended_real_ns=_finish_time_ns(section),
         indicator="iops" if block is not None and block < MIB >> 4 else "bandwidth",
     )
 

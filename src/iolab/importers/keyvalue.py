@@ -258,7 +258,7 @@ def _db_bench_run(
         settings=tuple(
             (name, excerpt(str(value), NAME_CHARACTERS)) for name, value in values.items() if value
         ),
-        timestamp_ns=ended_ns,
+        ended_real_ns=ended_ns,
         indicator="ops_per_s",
     )
 
@@ -451,7 +451,7 @@ class YcsbImporter:
             # Without a command only its folder may tell a file from one of the same name.
             settings=tuple(settings.items())
             or (("folder", excerpt(file.path.absolute().parent.name, NAME_CHARACTERS)),),
-            ignored=YCSB_IGNORED,
+            ignored_setting_reasons=YCSB_IGNORED,
             in_flight=round(numbers.get("threads") or 0) or None,
             indicator="ops_per_s",
         )

@@ -166,8 +166,8 @@ def _run_of_row(
         details=details,
         clients=(ImportedClient("all tasks", host, runtime_s=seconds),),
         settings=tuple(_load_settings(section, output)),
-        ignored=IGNORED,
-        timestamp_ns=_finish_time_ns(section),
+        ignored_setting_reasons=IGNORED,
+        ended_real_ns=_finish_time_ns(section),
         indicator="ops_per_s",
     )
 

@@ -76,7 +76,7 @@ def histograms_by_client_and_operation(record: RunRecord) -> dict[tuple[int, str
     job, by_operation = ImportedJob.require_type(record.run.point.job), {}
     for index, host in enumerate(record.hosts):
         for figure in ImportedHost.require_type(host.details).figures:
-            way = job.operation_number(figure.operation)
+            way = job.operation_code(figure.operation)
             rows = (record.bins.host == index) & (record.bins.direction == way)
             if not rows.any():
                 continue

@@ -671,7 +671,7 @@ def _summary_run(
             (excerpt(key, NAME_CHARACTERS), excerpt(value, SETTING_CHARACTERS_MAX))
             for key, value in settings.items()
         ),
-        ignored=IGNORED,
+        ignored_setting_reasons=IGNORED,
         access_kind=settings.get("rw", ""),
         in_flight=depth * jobs or None,
         indicator=indicator_for_block_size(parse_fio_bytes(settings.get("bs", "4k"))),

@@ -190,7 +190,7 @@ def _settings_without_ignored(foreign_run: ForeignRun) -> tuple[tuple[str, str],
     return tuple(
         (name, str(value))
         for name, value in foreign_run.settings
-        if name not in foreign_run.ignored
+        if name not in foreign_run.ignored_setting_reasons
     )
 
 
@@ -203,7 +203,7 @@ def _axis_values_of_run(foreign_run: ForeignRun) -> dict[str, int | str]:
     endpoints = {
         name: value
         for name, value in foreign_run.settings
-        if name in ENDPOINT_OPTIONS and name in foreign_run.ignored
+        if name in ENDPOINT_OPTIONS and name in foreign_run.ignored_setting_reasons
     }
     return {
         re.sub(r"\s+", "_", f"{tool} {name}" if name in RESERVED_AXES else name): _axis_value(value)
@@ -310,7 +310,7 @@ def run_record(planned_import: PlannedImport, kept_files: Sequence[ForeignFile] 
     run, job = planned_import.run, ImportedJob.require_type(planned_import.planned.point.job)
     names = _distinct_client_names(run.clients)
     details = run.details
-    if run.timestamp_ns is None:
+    if run.ended_real_ns is None:
         details = replace(details, dated_by="the file's last change")
     dated, begins = _run_timestamp_ns(planned_import), _client_start_times_ns(planned_import)
     ends = [
@@ -352,8 +352,8 @@ def run_record(planned_import: PlannedImport, kept_files: Sequence[ForeignFile] 
 
 def _run_timestamp_ns(planned_import: PlannedImport) -> int:
     """The moment of a run as its tool says it, else the last change of its files."""
-    if planned_import.run.timestamp_ns is not None:
-        return planned_import.run.timestamp_ns
+    if planned_import.run.ended_real_ns is not None:
+        return planned_import.run.ended_real_ns
     return max(file.modified_ns for file in planned_import.files)
 
 
@@ -420,7 +420,7 @@ def _interval_table(
                     places[interval.end_ns],
                     client_starts_ns[index] + interval.end_ns,
                     interval.span_ns,
-                    job.operation_number(interval.operation),
+                    job.operation_code(interval.operation),
                     interval.count,
                     interval.bytes,
                     interval.lat_sum_ns,
@@ -435,7 +435,7 @@ def _interval_table(
                 0,
                 client_starts_ns[index] + span,
                 span,
-                job.operation_number(figure.operation),
+                job.operation_code(figure.operation),
                 figure.count or 0,
                 figure.bytes or 0,
                 (figure.lat_mean_ns or 0.0) * (figure.count or 0),
@@ -454,7 +454,7 @@ def _interval_table(
 def _bin_table(job: ImportedJob, clients: Sequence[ImportedClient]) -> BinTable:
     """The bins of each client's whole run, in its first interval."""
     rows = [
-        (index, 0, job.operation_number(operation), place, count)
+        (index, 0, job.operation_code(operation), place, count)
         for index, client in enumerate(clients)
         for operation, bins in client.bins.items()
         for place, count in sorted(bins.items())

@@ -42,12 +42,12 @@ def summary_row_run(
     figures: tuple[OperationFigures, ...],
     settings: Mapping[str, str],
     *,
-    ignored: Mapping[str, str] | None = None,
+    ignored_setting_reasons: Mapping[str, str] | None = None,
     errors: tuple[str, ...] = (),
     in_flight: int | None = None,
     indicator: str = "bandwidth",
     client: str = "all clients",
-    timestamp_ns: int | None = None,
+    ended_real_ns: int | None = None,
 ) -> ForeignRun:
     """A run of the figures of one row, which stands at a line of a file."""
     file, line = file_and_line
@@ -62,8 +62,8 @@ def summary_row_run(
             for key, value in settings.items()
             if value
         ),
-        ignored=ignored or {},
+        ignored_setting_reasons=ignored_setting_reasons or {},
         in_flight=in_flight,
         indicator=indicator,
-        timestamp_ns=timestamp_ns,
+        ended_real_ns=ended_real_ns,
     )

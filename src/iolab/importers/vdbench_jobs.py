@@ -235,15 +235,15 @@ def _text_before_unquoted_blank(words: str) -> str:
     return "".join(parts)
 
 
-def _full_parameter_name(kind: str, key: str) -> str:
+def _full_parameter_name(definition_kind: str, key: str) -> str:
     if key in ("hd", "host"):
         return "host"
     if key in _INHERITED_KINDS or key.startswith("maxdata"):
         return key
-    words = _WORDS.get(kind, ())
+    words = _WORDS.get(definition_kind, ())
     full = key if key in words else next((word for word in words if word.startswith(key)), key)
     loop = full.removeprefix("for")
-    if kind != "rd" or loop not in _LOOPS:
+    if definition_kind != "rd" or loop not in _LOOPS:
         return full
     # Of sizes alone a list is not the same in a workload, where it has their shares.
     return _LOOP_OF_SIZES if loop == "xfersize" else loop

@@ -134,7 +134,7 @@ def _hci_run(
         (file, line),
         tuple(figures),
         settings,
-        ignored={"Datastore": "where the disks lie is the target, not the load"},
+        ignored_setting_reasons={"Datastore": "where the disks lie is the target, not the load"},
         errors=early_vm_lines,
         indicator="iops",
         client="all VMs",
@@ -223,7 +223,7 @@ def _vm_fleet_run(
         (file, line),
         tuple(figures),
         settings,
-        ignored={"RunType": "why VMFleet ran it, not what it did"},
+        ignored_setting_reasons={"RunType": "why VMFleet ran it, not what it did"},
         indicator="iops",
         client=values.get("Result") or "all VMs",
     )

@@ -295,9 +295,9 @@ def _run_of_log(file: ForeignFile, log: _WarpLog, operations: Sequence[str]) -> 
         details=ImportedRun(tool=tool, version="", files=(file.name,), notes=tuple(notes)),
         clients=tuple(clients),
         settings=tuple(asked.items()),
-        ignored=IGNORED,
+        ignored_setting_reasons=IGNORED,
         in_flight=threads,
-        timestamp_ns=max(ends),
+        ended_real_ns=max(ends),
         indicator=indicator_for_object_size(max(sizes, default=None)),
     )
 
@@ -519,9 +519,9 @@ def _run_of_document(
         settings=tuple(
             (name, excerpt(value, SETTING_CHARACTERS_MAX)) for name, value in asked.items()
         ),
-        ignored=IGNORED,
+        ignored_setting_reasons=IGNORED,
         in_flight=round(in_flight) or None,
-        timestamp_ns=end or None,
+        ended_real_ns=end or None,
         indicator=indicator_for_object_size(max(sizes, default=None)),
     )
 

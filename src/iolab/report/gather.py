@@ -113,13 +113,13 @@ class StoredSessionReader(Protocol):
         """The facts of each host by name."""
 
     @property
-    def starts(self) -> tuple[HostFactsAtStart, ...]:
+    def facts_of_all_starts(self) -> tuple[HostFactsAtStart, ...]:
         """The hosts as each start of the session found them."""
 
     def results(self) -> tuple[RunResult, ...]:
         """The results of all committed runs in the plan's order."""
 
-    def all_damage(self) -> tuple[Damage, ...]:
+    def document_and_manifest_damage(self) -> tuple[Damage, ...]:
         """The committed runs that cannot be read."""
 
     def target_ledger(self) -> TargetLedger:
@@ -153,7 +153,7 @@ def build_brief(
     points = summarise_points(results, study)
     best = kinds.best_point_headlines(study, points)
     chosen = select_charted_runs(kinds, results, best)
-    reader = _StoredRunReader(source, list(source.all_damage()), session_union)
+    reader = _StoredRunReader(source, list(source.document_and_manifest_damage()), session_union)
     rounds = reader.preconditioning_rounds()
     of_loads = (
         key
@@ -212,7 +212,7 @@ def build_brief(
         damaged_runs=tuple(dict.fromkeys(reader.damaged_runs)),
         published=published,
         sections=section_makers,
-        segment_starts_ns=tuple(start.real_ns for start in source.starts),
+        segment_starts_ns=tuple(start.real_ns for start in source.facts_of_all_starts),
         sessions=session_union,
         run_resources=watched,
         preconditioning_rounds=rounds,

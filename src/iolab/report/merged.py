@@ -411,13 +411,13 @@ class MergedSession(Record):
     merged_results: tuple[RunResult, ...]
     damage_list: tuple[Damage, ...]
     parts_by_digest: Mapping[str, tuple[SessionPart, str]]
-    starts: tuple[HostFactsAtStart, ...] = ()
+    facts_of_all_starts: tuple[HostFactsAtStart, ...] = ()
 
     def results(self) -> tuple[RunResult, ...]:
         """The results of all sessions, one session after the other."""
         return self.merged_results
 
-    def all_damage(self) -> tuple[Damage, ...]:
+    def document_and_manifest_damage(self) -> tuple[Damage, ...]:
         """The runs of all sessions that cannot be read."""
         return self.damage_list
 
@@ -535,7 +535,7 @@ def _build_merged_session(sources: Sequence[tuple[str, StoredSessionReader]]) ->
         damage_list=tuple(
             replace(damage, path=f"{part.label}: {damage.path}")
             for part in parts
-            for damage in part.source.all_damage()
+            for damage in part.source.document_and_manifest_damage()
         ),
         parts_by_digest={
             new: (part, own) for part in parts for own, new in part.new_digests.items()
@@ -645,8 +645,10 @@ def _build_session_union(
             study=part.study,
             plan=part.plan,
             results=part.results,
-            damaged_run_count=sum(1 for damage in part.source.all_damage() if damage.run),
-            segment_starts_ns=tuple(start.real_ns for start in part.source.starts),
+            damaged_run_count=sum(
+                1 for damage in part.source.document_and_manifest_damage() if damage.run
+            ),
+            segment_starts_ns=tuple(start.real_ns for start in part.source.facts_of_all_starts),
             configuration_titles=tuple(configuration.title for configuration in own),
         )
         for part, own in zip(parts, configurations, strict=True)

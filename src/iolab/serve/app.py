@@ -217,7 +217,7 @@ def _session_json(kinds: LoadReportKinds, session: LoadedSession) -> bytes:
     """What `iolab show --json` prints, byte for byte."""
     points = summarise_points(session.results, session.study)
     document = session_document(
-        kinds, session.study, session.results, points, session.reader.all_damage()
+        kinds, session.study, session.results, points, session.reader.document_and_manifest_damage()
     )
     return (json.dumps(document, indent=2, allow_nan=False) + "\n").encode()
 
@@ -259,7 +259,7 @@ def _comparison_response(
     damaged = tuple(
         f"{session.folder.name}: {damage}"
         for session in opened
-        for damage in session.reader.all_damage()
+        for damage in session.reader.document_and_manifest_damage()
     )
     page = comparison_page(compared, allow_differences=allow_differences, damage_texts=damaged)
     return _page_response(comparison_html(page, address))

@@ -306,7 +306,7 @@ def live_page(kinds: LoadReportKinds, loaded_session: LoadedSession, now_ns: int
         chart=Markup(_newest_run_chart(kinds, loaded_session, last)) if last else Markup(""),  # noqa: S704 - escaped there
         chart_run=f"{last.configuration}: {_run_name(last)}" if last else "",
         objections=merge_objections(results)[:OBJECTIONS_MAX],
-        damage_texts=tuple(map(str, loaded_session.reader.all_damage())),
+        damage_texts=tuple(map(str, loaded_session.reader.document_and_manifest_damage())),
     )
 
 

@@ -377,7 +377,7 @@ class SessionLibrary:
                 planned_count=len(plan.runs),
                 may_add_runs=bool(plan.extra_run_count),
                 state=opened.state,
-                damage_count=len(opened.reader.all_damage()),
+                damage_count=len(opened.reader.document_and_manifest_damage()),
             )
         except IolabError as error:
             return self._error_without_root(error)

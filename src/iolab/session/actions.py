@@ -17,13 +17,13 @@ AGENT_LIMIT_S: Final = 20.0
 async def resolve_action(study: Study, host: Host, action: Action) -> ResolvedActionAnswer:
     """What the agent is to do, and what undoes it. AgentRefusalError where it refuses that."""
     if action.kind is ActionKind.COMMAND:
-        return _resolved_action_answer(
+        return _single_step_answer(
             _command_step(action.argv, action), _command_step(action.undo_argv, action)
         )
     if action.kind is ActionKind.SETTING:
         write = {"step": "write", "path": action.path}
         undo = {**write, "text": action.undo_text} if action.undo_text else None
-        return _resolved_action_answer({**write, "text": action.text}, undo)
+        return _single_step_answer({**write, "text": action.text}, undo)
     targets = [target.path for target in targets_of_study(study) if target.host == host.name]
     answer = await host.request(
         "resolve",
@@ -54,7 +54,7 @@ def _command_step(argv: tuple[str, ...], action: Action) -> dict[str, Any] | Non
     return {"step": "command", "argv": list(argv), "timeout_s": action.timeout_s}
 
 
-def _resolved_action_answer(
+def _single_step_answer(
     step: dict[str, Any] | None, undo: dict[str, Any] | None
 ) -> ResolvedActionAnswer:
     return ResolvedActionAnswer(

@@ -25,7 +25,7 @@ from iolab.hosts.device_counters import (
     busiest_device_activity,
     cpu_busy_share,
     disks_snapshot_from_sample,
-    parse_core_times,
+    parse_core_total_and_idle_ns,
 )
 from iolab.hosts.drive_logs import read_drive_logs
 from iolab.hosts.host import Host
@@ -138,9 +138,9 @@ class DiscoveryQueries(Record):
     def for_study(cls, study: Study, kinds: StudyKinds) -> DiscoveryQueries:
         """What those kinds ask where the study has their load."""
         return cls(
-            kinds.required_programs(study),
-            kinds.hosts.targets(study),
-            kinds.hosts.required_programs(study),
+            kinds.version_argv_by_probed_program(study),
+            kinds.hosts.node_targets(study),
+            kinds.hosts.version_argv_by_probed_program(study),
         )
 
 
@@ -383,7 +383,8 @@ async def watch_activity(host: Host, facts: HostFacts) -> HostActivity:
         busiest_device_activity(then, now, devices),
         device_busy_share(before.header, after.header, devices, span_ns),
         cpu_busy_share(
-            parse_core_times(before.header.get("cpu")), parse_core_times(after.header.get("cpu"))
+            parse_core_total_and_idle_ns(before.header.get("cpu")),
+            parse_core_total_and_idle_ns(after.header.get("cpu")),
         ),
         *(
             _pressure_stall_share(before.header, after.header, name, span_ns)

@@ -119,7 +119,7 @@ class HostRunInProgress(Struct):
         return usage or summed_processor_use(self.phase_processors)
 
     @property
-    def limited_disks(self) -> tuple[str, ...]:
+    def io_limited_disks(self) -> tuple[str, ...]:
         """Those on which the load's I/O could be limited, as the agent told at its end."""
         return self.ending.exited.limited_disks if self.ending else ()
 
@@ -206,14 +206,14 @@ def _load_halts_of_all_phases(
     return tuple(kept) if looked_at else None
 
 
-def _summed_cgroup_use(group: CgroupCpuUse, other: CgroupCpuUse) -> CgroupCpuUse:
-    pressures = (group.pressure_ns, other.pressure_ns)
+def _summed_cgroup_use(first: CgroupCpuUse, second: CgroupCpuUse) -> CgroupCpuUse:
+    pressures = (first.pressure_ns, second.pressure_ns)
     known = [pressure for pressure in pressures if pressure is not None]
     return replace(
-        other,
-        periods=group.periods + other.periods,
-        throttled=group.throttled + other.throttled,
-        throttled_ns=group.throttled_ns + other.throttled_ns,
+        second,
+        periods=first.periods + second.periods,
+        throttled=first.throttled + second.throttled,
+        throttled_ns=first.throttled_ns + second.throttled_ns,
         pressure_ns=sum(known) if known else None,
     )
 
@@ -234,7 +234,7 @@ async def run_on_each_host(
         raise combined_error(outcomes.errors)
 
 
-def discard_impossible_intervals(
+def discard_impossible_intervals_and_make_error(
     host_runs: Sequence[HostRunInProgress], elapsed_s: float
 ) -> HostError | None:
     """Keep nothing of hosts whose intervals cannot be of this run; the error, if there are any."""
@@ -286,7 +286,7 @@ class LoadDriver(ABC):
     ) -> None:
         """The load itself, with telemetry."""
 
-    async def after_measure(  # noqa: B027 - most have nothing to do
+    async def follow_up_after_load(  # noqa: B027 - most have nothing to do
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """What follows the load when nothing is watched any more, whether it went well or not.
@@ -294,11 +294,11 @@ class LoadDriver(ABC):
         Raises no HostError or EngineError: the run is over.
         """
 
-    def with_details(self, record: RunRecord) -> RunRecord:
+    def with_load_details(self, record: RunRecord) -> RunRecord:
         """The record of the last run with what only this kind of load knows of the whole fleet."""
         return record
 
-    async def close(self) -> tuple[str, ...]:
+    async def close_and_list_failures(self) -> tuple[str, ...]:
         """The session ends: nothing that was held between runs stays; what could not be ended."""
         return ()
 
@@ -320,10 +320,10 @@ class SessionDrivers:
             self._drivers_by_engine[engine] = self._makers[engine]()
         return self._drivers_by_engine[engine]
 
-    async def close(self) -> tuple[str, ...]:
+    async def close_and_list_failures(self) -> tuple[str, ...]:
         """Nothing that a driver held between runs stays; sentences on what could not be ended."""
         faults: list[str] = []
         for driver in self._drivers_by_engine.values():
-            faults += await driver.close()
+            faults += await driver.close_and_list_failures()
         self._drivers_by_engine.clear()
         return tuple(faults)

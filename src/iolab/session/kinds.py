@@ -30,13 +30,13 @@ class SessionResources(Record):
     drivers: SessionDrivers
     booted_hosts: BootedHosts
 
-    async def cleanup(self) -> tuple[str, ...]:
+    async def clean_up_and_list_failures(self) -> tuple[str, ...]:
         """Nothing of it stays on any host that answers; sentences on what could not be ended."""
         # A server that still runs would write into the folder that is being removed, and what lies
         # on a booted host goes before the host.
-        held = await self.drivers.close()
+        held = await self.drivers.close_and_list_failures()
         left = await self.workdirs.clean_up_and_list_failures()
-        return (*held, *left, *await self.booted_hosts.shutdown())
+        return (*held, *left, *await self.booted_hosts.shut_down_and_list_failures())
 
 
 class LoadSessionKind(Record):
@@ -65,8 +65,8 @@ NO_LOAD_SESSION: Final = LoadSessionKind(driver_factory_by_engine={})
 class BootedHosts(Protocol):
     """The hosts of a session that it boots, or that stand on others; perhaps none.
 
-    `prepare_boots` before the first of them is reached, `sample_counters` and `with_fleet_details`
-    for each run, `shutdown` once.
+    `prepare_boots` before the first of them is reached, `sample_counters` and
+    `with_booted_host_details` for each run, `shut_down_and_list_failures` once.
     """
 
     path_devices_by_node: Mapping[str, tuple[str, ...]]
@@ -82,7 +82,7 @@ class BootedHosts(Protocol):
         Raises HostError, EngineError, and Interrupted at a stop request.
         """
 
-    def set_recovery_host_factory(self, host_factory: HostFactory | None) -> HostFactory | None:
+    def wrap_reconnect_host_factory(self, host_factory: HostFactory | None) -> HostFactory | None:
         """The same way to reach hosts anew, after which they are booted anew."""
 
     def set_path_devices_from_facts(self, facts_by_host: Mapping[str, HostFacts]) -> None:
@@ -96,17 +96,17 @@ class BootedHosts(Protocol):
         `host_indexes` are the numbers of the nodes among the hosts that counters name.
         """
 
-    def with_fleet_details(self, record: RunRecord) -> RunRecord:
+    def with_booted_host_details(self, record: RunRecord) -> RunRecord:
         """The record of a run with what is to be kept of them."""
 
-    async def shutdown(self) -> tuple[str, ...]:
+    async def shut_down_and_list_failures(self) -> tuple[str, ...]:
         """All of them are shut down; sentences on what failed."""
 
 
 class HostSessionKind(Protocol):
     """The part in sessions of the kind of host that is booted."""
 
-    def booted_hosts_of_session(self, session: SessionContext) -> BootedHosts:
+    def create_booted_hosts(self, session: SessionContext) -> BootedHosts:
         """Those of a session."""
 
 
@@ -119,7 +119,7 @@ class SessionKinds(Record):
     """What each has to do with studies and plans."""
 
     @property
-    def engines(self) -> tuple[FileEngine[Any], ...]:
+    def file_engines(self) -> tuple[FileEngine[Any], ...]:
         """Every engine of files and devices."""
         return tuple(engine for load in self.loads for engine in load.engines)
 

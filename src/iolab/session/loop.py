@@ -24,7 +24,11 @@ from iolab.hosts.intervals import IntervalCollector, trim_malloc_heap
 from iolab.hosts.telemetry import CounterCollector
 from iolab.record import Record
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostRunInProgress, LoadDriver, discard_impossible_intervals
+from iolab.session.driver import (
+    HostRunInProgress,
+    LoadDriver,
+    discard_impossible_intervals_and_make_error,
+)
 from iolab.session.kinds import SessionResources
 from iolab.session.meters import MeterWatch
 from iolab.session.observers import HostMonitors
@@ -134,10 +138,10 @@ async def execute_run(
         fault = raised
     ended_ns = session.clock.real_ns()
     elapsed_s = (session.clock.mono_ns() - started_mono_ns) / NS_PER_S
-    fault = discard_impossible_intervals(states, elapsed_s) or fault
+    fault = discard_impossible_intervals_and_make_error(states, elapsed_s) or fault
     await measure_clocks_after_run(session, states)
     if driver is not None:
-        await driver.after_measure(session, run, states)
+        await driver.follow_up_after_load(session, run, states)
     method, rule = session.study.method, stopping_rule_settings(session, run)
     loads = _interval_collector(states)
     # One after the other: what was collected for one table is gone when the next is made.
@@ -165,8 +169,8 @@ async def execute_run(
         excluded_hosts=session.excluded_hosts(run),
         rule=rule,
     )
-    return resources.booted_hosts.with_fleet_details(
-        driver.with_details(record) if driver else record
+    return resources.booted_hosts.with_booted_host_details(
+        driver.with_load_details(record) if driver else record
     )
 
 
@@ -307,7 +311,7 @@ class RunLoop:
                 self._notify(
                     f"Repeat {run.repeat} of {run.point.title_text} is left out: one has failed."
                 )
-            elif not await self._run_with_retries(run):
+            elif not await self._run_with_retries_unless_interrupted(run):
                 return SessionStatus.INTERRUPTED
         for text in queue.take_new_messages():
             self._notify(text)
@@ -319,7 +323,7 @@ class RunLoop:
             await self._reconnect_lost()
         return SessionStatus.DONE
 
-    async def _run_with_retries(self, run: PlannedRun) -> bool:
+    async def _run_with_retries_unless_interrupted(self, run: PlannedRun) -> bool:
         """A run with all its attempts; whether the session goes on."""
         first = self._means.attempt_counts.get(run.key, 0) + 1
         # Each attempt but the last uses up a retry, or a host that is left out.

@@ -25,7 +25,7 @@ from iolab.hosts.intervals import IntervalCollector, IntervalLog
 from iolab.hosts.remote_process import exit_fault_text, run_process
 from iolab.session.actions import AGENT_LIMIT_S
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostRunInProgress, discard_impossible_intervals
+from iolab.session.driver import HostRunInProgress, discard_impossible_intervals_and_make_error
 from iolab.session.start import SET_UP_S
 from iolab.units import NS_PER_S
 
@@ -144,13 +144,13 @@ class NeighbourLoads:
                     raise
 
     async def _apply_limit(self, load: _NeighbourLoad) -> None:
-        async def apply_on_host(state: HostRunInProgress) -> None:
-            wanted = _run_io_limit(state, load.limit)
-            if state.name in load.run_id_by_host:
-                await state.workdir.host.request(
+        async def apply_on_host(host_run: HostRunInProgress) -> None:
+            wanted = _io_limit_on_target_devices(host_run, load.limit)
+            if host_run.name in load.run_id_by_host:
+                await host_run.workdir.host.request(
                     "io_limit",
                     deadline_s=AGENT_LIMIT_S,
-                    run=load.run_id_by_host[state.name],
+                    run=load.run_id_by_host[host_run.name],
                     rates=wanted.limit.limited_rates_by_name,
                 )
 
@@ -195,17 +195,17 @@ class NeighbourLoads:
         for event in self._loads:
             await self.wait_for_end_and_tell_early_end(event)
 
-    def with_neighbours(self, record: RunRecord, elapsed_s: float) -> RunRecord:
+    def with_neighbour_runs(self, record: RunRecord, elapsed_s: float) -> RunRecord:
         """The record with what the neighbours did."""
         pairs = [(load.plan, state) for load in self._loads.values() for state in load.states]
         if not pairs:
             return record
         collector = IntervalCollector()
-        discard_impossible_intervals([state for _, state in pairs], elapsed_s)
+        discard_impossible_intervals_and_make_error([state for _, state in pairs], elapsed_s)
         for index, (_, state) in enumerate(pairs):
             collector.add(index, state.intervals)
         runs = [
-            NeighbourRun(plan.event, plan.point, state.to_host_run(), state.limited_disks)
+            NeighbourRun(plan.event, plan.point, state.to_host_run(), state.io_limited_disks)
             for plan, state in pairs
         ]
         outputs = [
@@ -232,7 +232,7 @@ class NeighbourLoads:
         try:
             reader = self._reader_for(load.plan, host_run)
             command = self._command_for(load.plan, host_run)
-            command = replace(command, io_limit=_run_io_limit(host_run, load.limit))
+            command = replace(command, io_limit=_io_limit_on_target_devices(host_run, load.limit))
             host_run.command = command
 
             def keep_and_parse_output(piece: bytes) -> None:
@@ -263,7 +263,7 @@ class NeighbourLoads:
             host_run.error = fault.message
 
 
-def _run_io_limit(host_run: HostRunInProgress, limit: IoLimit) -> RunIoLimit:
+def _io_limit_on_target_devices(host_run: HostRunInProgress, limit: IoLimit) -> RunIoLimit:
     """The limit for the devices of a host's target. HostError where it has none."""
     devices = host_run.workdir.devices
     if limit != NO_LIMIT and not devices:

@@ -23,7 +23,7 @@ from iolab.hosts.device_counters import (
     HostDisksSnapshot,
     cpu_busy_share,
     device_deltas,
-    parse_core_times,
+    parse_core_total_and_idle_ns,
     take_disks_snapshot,
     take_disks_snapshot_and_sample,
 )
@@ -85,12 +85,12 @@ class HostWatch:
         """Collect from the last sample before `go_real_ns` (the host's clock) until cancelled."""
         if self._stream is None or self._held is None:
             raise ValueError("a watch begins before it is followed")
-        times = parse_core_times(self._held.get("cpu"))
+        times = parse_core_total_and_idle_ns(self._held.get("cpu"))
         while True:
             sample = await self._receive_sample(
                 self._stream, self._interval_ms / 1000 + SILENCE_LIMIT_S
             )
-            before, times = times, parse_core_times(sample.get("cpu"))
+            before, times = times, parse_core_total_and_idle_ns(sample.get("cpu"))
             if sample["real_ns"] >= go_real_ns:
                 self._add_sample(self._held)
                 busy = cpu_busy_share(before, times)
@@ -98,8 +98,8 @@ class HostWatch:
                     self._session.emit(CpuUseReported(self._host.name, busy))
             self._held = sample
 
-    async def end(self, last: Mapping[str, Any] | None) -> None:
-        """Call it off, whatever became of it; the newest sample counts, and `last`, else one now.
+    async def end(self, last_sample: Mapping[str, Any] | None) -> None:
+        """End the watch in any case; the newest sample counts, and `last_sample`, else one now.
 
         Without that one a run shorter than the interval would have a single sample, and no rate.
         """
@@ -109,7 +109,7 @@ class HostWatch:
         with suppress(HostError):
             if self._held is not None:
                 self._add_sample(self._held)
-                newest = last
+                newest = last_sample
                 if newest is None:
                     _, newest = await take_disks_snapshot_and_sample(self._host, self._inode_path)
                 self._steps.add_reading(newest.get("real_ns"), newest.get("boot_ns"))

@@ -55,7 +55,7 @@ class EventPreflight(Record):
 
 async def event_preflight(study: Study, hosts: Mapping[str, Host]) -> EventPreflight:
     """What hosts refuse of the events now, and what witnesses say, before anything is destroyed."""
-    parts = [await _undo_preflight(hosts, is_fault=study.scenario is not None)]
+    parts = [await _pending_undo_preflight(hosts, is_fault=study.scenario is not None)]
     if study.scenario is not None:
         parts.append(await _action_preflight(study, study.scenario, hosts))
         parts.append(await _witness_preflight(study.scenario, hosts))
@@ -65,7 +65,7 @@ async def event_preflight(study: Study, hosts: Mapping[str, Host]) -> EventPrefl
     )
 
 
-async def _undo_preflight(hosts: Mapping[str, Host], *, is_fault: bool) -> EventPreflight:
+async def _pending_undo_preflight(hosts: Mapping[str, Host], *, is_fault: bool) -> EventPreflight:
     """Earlier events that nobody has undone, on any host: their state is no baseline.
 
     A session without events is told of them. Those of another session that goes on are notes: they
@@ -117,10 +117,10 @@ async def _action_preflight(
                     f"the action '{action.id}' cannot be done yet: {refusal.message.rstrip('.')}; "
                     "it fails unless an event before it has changed that when it is due"
                 )
-    return EventPreflight((*faults, *_held_object_faults(scenario, undos)), tuple(notes))
+    return EventPreflight((*faults, *_object_still_held_faults(scenario, undos)), tuple(notes))
 
 
-def _held_object_faults(
+def _object_still_held_faults(
     scenario: ScenarioPlan, undo_steps_by_action: Mapping[str, Iterable[Mapping[str, Any]]]
 ) -> Iterator[Fault]:
     """Events on what an earlier one changed that is not undone by then: their host refuses them.
@@ -220,7 +220,9 @@ async def _witness_preflight(scenario: ScenarioPlan, hosts: Mapping[str, Host]) 
                 f"{who} gave no answer when it was tried: whether events happen may stay unknown"
             )
         else:
-            faults += _already_expected_state_faults(scenario, who, witness, state=reading.state)
+            faults += _already_expected_state_faults(
+                scenario, who, witness, witness_state=reading.state
+            )
     return EventPreflight(tuple(faults), tuple(notes))
 
 
@@ -233,10 +235,10 @@ async def _read_reachable_witness(host: Host, witness: Witness) -> WitnessReadin
 
 
 def _already_expected_state_faults(
-    scenario: ScenarioPlan, witness_text: str, witness: Witness, *, state: bool
+    scenario: ScenarioPlan, witness_text: str, witness: Witness, *, witness_state: bool
 ) -> Iterator[Fault]:
     event = _first_event_of_witness(scenario, witness.id)
-    if event is not None and event.expected is not None and event.expected.state is state:
+    if event is not None and event.expected is not None and event.expected.state is witness_state:
         yield Fault(
             f"{witness_text} says {quote_value(str(event.expected))} already, which event "
             f"{quote_value(event.id)} is to bring about.",

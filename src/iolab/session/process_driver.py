@@ -253,7 +253,7 @@ class ProcessDriver(LoadDriver):
         """
         self.begin_measure_phase(session, run)
         halt = asyncio.Event()
-        looking = StoppingRuleWatch(session, run, host_runs, halt)
+        stopping_rule_watch = StoppingRuleWatch(session, run, host_runs, halt)
         runner = self.phase_runner = self.make_phase_runner(session, run, host_runs, halt)
         commands = {
             host_run.name: self.build_host_command(session, run, host_run) for host_run in host_runs
@@ -265,7 +265,7 @@ class ProcessDriver(LoadDriver):
                 BLOCK_BYTES * (1 + index % FIRST_BLOCKS) // FIRST_BLOCKS,
             )
             listeners[host_run.name] = partial(
-                _OutputListener, session, run, host_run, packer, looking
+                _OutputListener, session, run, host_run, packer, stopping_rule_watch
             )
 
         async def run_engine_on_host(host_run: HostRunInProgress, go: HostStartTime) -> None:
@@ -279,7 +279,7 @@ class ProcessDriver(LoadDriver):
                 async with trace_device(host_run, command.wall_limit_s, enough):
                     await run_process_then_snapshot(host_run, command, go, halt, listener.feed)
             finally:
-                listener.finish()
+                listener.store_results_at_end()
             fault = engine_error(run.point.job.engine, host_run)
             if fault:
                 raise fault
@@ -301,14 +301,14 @@ class ProcessDriver(LoadDriver):
         """What is to follow the phases of the run; None of load that cannot have any."""
         return None
 
-    def with_details(self, record: RunRecord) -> RunRecord:
+    def with_load_details(self, record: RunRecord) -> RunRecord:
         """The record with the phases of the run, by the first of which it is judged."""
         if self.phase_runner is None:
             return record
         scenario = self.phase_runner.scenario
         baseline_s = scenario.phases[0].seconds if scenario.phases else record.runtime_s
         elapsed_s = (record.ended_real_ns - record.started_real_ns) / NS_PER_S
-        record = self.phase_runner.neighbours.with_neighbours(record, elapsed_s)
+        record = self.phase_runner.neighbours.with_neighbour_runs(record, elapsed_s)
         return replace(record, scenario=scenario, runtime_s=baseline_s)
 
     def begin_measure_phase(self, session: SessionContext, run: PlannedRun) -> None:
@@ -349,14 +349,14 @@ class _OutputListener:
         run: PlannedRun,
         host_run: HostRunInProgress,
         packer: OutputCompressor,
-        looking: StoppingRuleWatch,
+        stopping_rule_watch: StoppingRuleWatch,
         reader: OutputReader,
     ) -> None:
-        self.state = host_run
+        self.host_run = host_run
         self._session = session
         self._run = run
         self._packer = packer
-        self._looking = looking
+        self._stopping_rule_watch = stopping_rule_watch
         self._reader = reader
         self._elapsed_ns = 0
 
@@ -367,16 +367,16 @@ class _OutputListener:
         for interval in intervals:
             self._elapsed_ns += interval.span_ns
             elapsed_s = self._elapsed_ns / NS_PER_S
-            self._session.emit(interval.to_event(self.state.name, self._run, elapsed_s))
-        limit_s = self.state.command.wall_limit_s if self.state.command else limits.RUN_S_MAX
+            self._session.emit(interval.to_event(self.host_run.name, self._run, elapsed_s))
+        limit_s = self.host_run.command.wall_limit_s if self.host_run.command else limits.RUN_S_MAX
         elapsed_s = self._elapsed_ns / NS_PER_S
         if not limits.duration_fault(elapsed_s, limit_s + limits.CLOCK_SLACK_S):
-            self._looking.add_intervals(self.state, intervals)
+            self._stopping_rule_watch.add_intervals(self.host_run, intervals)
         # Otherwise the run fails at its end, and its rule must not follow such a series.
 
-    def finish(self) -> None:
+    def store_results_at_end(self) -> None:
         """The output has ended, well or not."""
-        self.state.output = self._packer.finish()
-        reading = self.state.reading = self._reader.finish()
-        self.state.details = reading.details or self.state.details
-        self.state.intervals = IntervalLog.from_intervals(self.state.reading.intervals)
+        self.host_run.output = self._packer.finish()
+        reading = self.host_run.reading = self._reader.finish()
+        self.host_run.details = reading.details or self.host_run.details
+        self.host_run.intervals = IntervalLog.from_intervals(self.host_run.reading.intervals)

@@ -185,7 +185,7 @@ class PhaseRunner:
         if self._current_phase is not None:
             self._close_phase_and_tell_end_ns(PhaseEndReason.LOAD)
         self._request_load_ends(self._neighbour_events)
-        if begun := self._tasks_of_events(are_begun=True):
+        if begun := self._unfinished_event_tasks(are_begun=True):
             await asyncio.wait(begun)  # What is done after an undo would undo that.
         with suppress(HostError):
             await self._undo_all(self._undos[:], self._neighbour_events[:])
@@ -238,7 +238,7 @@ class PhaseRunner:
                 if not task.cancelled():
                     task.result()
         finally:
-            not_begun = [baseline, *self._tasks_of_events(are_begun=False)]
+            not_begun = [baseline, *self._unfinished_event_tasks(are_begun=False)]
             for task in not_begun:
                 task.cancel()
             await asyncio.gather(*not_begun, return_exceptions=True)
@@ -246,7 +246,7 @@ class PhaseRunner:
             state.has_enough = True
         self._halt.set()
 
-    def _tasks_of_events(self, *, are_begun: bool) -> list[asyncio.Task[None]]:
+    def _unfinished_event_tasks(self, *, are_begun: bool) -> list[asyncio.Task[None]]:
         """Of those events that are scheduled and not over."""
         return [
             task
@@ -482,7 +482,7 @@ class PhaseRunner:
         for outcome in earlier:
             if outcome.error and outcome.due_real_ns <= due_ns:
                 return f"event '{outcome.id}' before it failed"
-            if self._is_unseen_in_time(outcome):
+            if self._is_contradicted_past_time_limit(outcome):
                 return f"the witness did not see event '{outcome.id}' before it"
         begun = [outcome for outcome in earlier if outcome.start_real_ns is not None]
         expected = event.expected
@@ -494,7 +494,7 @@ class PhaseRunner:
             return f"the witness says '{expected}' before it"
         return ""
 
-    def _is_unseen_in_time(self, outcome: EventOutcome) -> bool:
+    def _is_contradicted_past_time_limit(self, outcome: EventOutcome) -> bool:
         """Whether its witness contradicts an event after the time that it had to show it.
 
         A witness that says nothing, as where it hangs with the storage, contradicts nothing.
@@ -569,7 +569,7 @@ class PhaseRunner:
         """
         self._request_load_ends(neighbour_events)
         faults: list[HostError] = []
-        for undo in sorted(undos, key=self._begin_ns_of_undo, reverse=True):
+        for undo in sorted(undos, key=self._event_begin_ns_of_undo, reverse=True):
             try:
                 await self._undo_action(undo)
                 self._undos.remove(undo)
@@ -582,7 +582,7 @@ class PhaseRunner:
         if faults:
             raise faults[0]
 
-    def _begin_ns_of_undo(self, undo: _PendingUndo) -> int:
+    def _event_begin_ns_of_undo(self, undo: _PendingUndo) -> int:
         """When its event began, or is to begin: hosts may store the undos in another order."""
         outcome = self._outcomes[undo.event.id]
         return outcome.due_real_ns if outcome.start_real_ns is None else outcome.start_real_ns

@@ -150,7 +150,7 @@ class CleanupTexts(NamedTuple):
     leftovers: tuple[str, ...]
 
 
-async def clean_up(
+async def end_session_and_close_hosts(
     resources: SessionResources, session: SessionContext, host_factory: HostFactory | None
 ) -> CleanupTexts:
     """End what the session holds, and close every host.
@@ -162,7 +162,7 @@ async def clean_up(
     stop, hosts = session.stop, session.all_hosts
     if not stop.is_immediate:
         try:
-            faults = await stop.run_unless_immediate_stop(resources.cleanup())
+            faults = await stop.run_unless_immediate_stop(resources.clean_up_and_list_failures())
         except Interrupted:
             faults = ()
     try:
@@ -220,7 +220,7 @@ async def run_session(
     request. However it ends, no process and no folder of it is left on any host that answers, and
     all hosts are closed.
     """
-    by_name = {engine.name: engine for engine in kinds.engines}
+    by_name = {engine.name: engine for engine in kinds.file_engines}
     watched = {spec.name for spec in study.hosts if spec.role is not HostRole.CLIENT}
     left = {
         name: host for name, host in hosts.items() if name not in earlier.excluded_hosts | watched
@@ -246,7 +246,7 @@ async def run_session(
     parts = SessionResources(
         WorkDirectories(session, possible),
         SessionDrivers(kinds.driver_factory_by_engine),
-        kinds.hosts.booted_hosts_of_session(session),
+        kinds.hosts.create_booted_hosts(session),
     )
     status = SessionStatus.FAILED
     fault: IolabError | None = None
@@ -271,7 +271,7 @@ async def run_session(
     except IolabError as raised:
         fault = raised
     finally:
-        cleanup = await clean_up(parts, session, host_factory)
+        cleanup = await end_session_and_close_hosts(parts, session, host_factory)
     for message in cleanup.faults:
         session.emit(Notice(message))
     named = [fault.message] if fault else []
@@ -318,7 +318,7 @@ async def _discover_and_measure(
     session.emit(SessionStarted(session.plan, tuple(discovery.facts_by_target.items()), versions))
     _report_other_users(session, discovery)
     await _report_interference(session, discovery)
-    again = parts.booted_hosts.set_recovery_host_factory(host_factory)
+    again = parts.booted_hosts.wrap_reconnect_host_factory(host_factory)
     means = RecoverySettings(
         discovery.facts_by_target, earlier.attempt_counts, again, retry_policy, earlier.ledger
     )
@@ -359,14 +359,14 @@ async def _report_interference(session: SessionContext, discovery: DiscoveredHos
         return
     session.begin_session_phase(SessionPhase.CONNECT, None, "is the machine quiet", QUIET_WATCH_S)
 
-    async def _host_interference(host: Host) -> str | None:
+    async def _host_interference_reason(host: Host) -> str | None:
         return (
             await watch_activity(host, discovery.facts_by_target[host.name])
         ).interference_reason_or_none()
 
     outcomes = await gather_hosts(
         [host for host in session.hosts.values() if host.name in discovery.facts_by_target],
-        _host_interference,
+        _host_interference_reason,
     )
     busy = [f"'{name}': {others}" for name, others in outcomes.results_or_raise().items() if others]
     if busy:

@@ -53,7 +53,7 @@ class SessionPhaseTimer:
         self._phase = phase
         self._begun[phase] += 1
 
-    def add_load_seconds(self, seconds: float) -> None:
+    def split_load_from_measure_phase(self, seconds: float) -> None:
         """So much of the phase that measures was load; the rest began and ended it."""
         self._end_phase()
         load_ns = min(round(seconds * NS_PER_S), self._spent_ns[SessionPhase.MEASURE])

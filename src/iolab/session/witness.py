@@ -62,12 +62,12 @@ class WitnessReader:
         except IolabError as fault:
             return WitnessReading(fault=excerpt(fault.message))
 
-    def _record_request(self, request_id: int) -> None:
+    def _remember_request_id(self, request_id: int) -> None:
         self._request_id = request_id
 
     async def _read_file(self) -> WitnessReading:
         path = self._witness.file
-        content = await fetch_file(self._host, path, WITNESS_BYTES_MAX, self._record_request)
+        content = await fetch_file(self._host, path, WITNESS_BYTES_MAX, self._remember_request_id)
         if content is None:
             return WitnessReading(fault=f"There is no file {quote_value(path)}.")
         return WitnessReading(content.decode("utf-8", "replace").strip() == self._witness.equals)
@@ -88,7 +88,7 @@ class WitnessReader:
             command,
             asyncio.Event(),
             printed.extend,
-            on_request_id=self._record_request,
+            on_request_id=self._remember_request_id,
         )
         if ending.exited.timed_out:
             return WitnessReading()

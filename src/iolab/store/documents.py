@@ -67,7 +67,7 @@ class SessionDocument(Record):
     leftover_texts: tuple[str, ...] = ()
 
     @property
-    def required_later_files(self) -> tuple[str, ...]:
+    def required_files_written_later(self) -> tuple[str, ...]:
         """Its files that came after its begin and must be there.
 
         While it runs they change, and have no digest here.

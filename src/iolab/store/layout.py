@@ -136,17 +136,17 @@ def foreign_point_entries(session_directory: Path) -> Iterator[Path]:
     for folder, folders, files in os.walk(session_directory / POINTS):
         place = Path(folder).relative_to(session_directory / POINTS)
         names = [*folders, *files]
-        folders[:] = [name for name in folders if _is_point_folder((*place.parts, name))]
+        folders[:] = [name for name in folders if _is_point_or_run_folder((*place.parts, name))]
         for name in names:
             path = Path(folder, name)
-            is_own_file = name in files and _is_point_file((*place.parts, name))
+            is_own_file = name in files and _is_run_file((*place.parts, name))
             if _UNFINISHED.fullmatch(name):
                 continue
             if path.is_symlink() or not (is_own_file or name in folders):
                 yield path
 
 
-def _is_point_folder(parts: tuple[str, ...]) -> bool:
+def _is_point_or_run_folder(parts: tuple[str, ...]) -> bool:
     """Whether `parts` below `points` are a point, a run or attempt of it, or its outputs."""
     point, run, outputs = (*parts, "", "")[:3]
     return (
@@ -157,7 +157,7 @@ def _is_point_folder(parts: tuple[str, ...]) -> bool:
     )
 
 
-def _is_point_file(parts: tuple[str, ...]) -> bool:
+def _is_run_file(parts: tuple[str, ...]) -> bool:
     """Whether `parts` below `points` are a file of a run."""
     match len(parts):
         case 3:

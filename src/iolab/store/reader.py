@@ -72,7 +72,8 @@ class SessionReader:
     """A session's directory; StoreError if it is none, or one of another format.
 
     What it gives was held against its digests when it was read. What does not fit is left out,
-    listed by `all_damage` and told to `tell`; without the plan nothing can be read (StoreError).
+    listed by `document_and_manifest_damage` and told to `tell`; without the plan nothing can be
+    read (StoreError).
     """
 
     def __init__(self, directory: Path, on_new_damage: DamageCallback = lambda _: None) -> None:
@@ -119,15 +120,17 @@ class SessionReader:
         return self._plan_document.plan
 
     @property
-    def starts(self) -> tuple[HostFactsAtStart, ...]:
+    def facts_of_all_starts(self) -> tuple[HostFactsAtStart, ...]:
         """The hosts as each start found them; empty before the first, and where damaged."""
         document = self._read_document_or_report_damage(HostsDocument, layout.HOSTS)
         return document.starts if document else ()
 
     @property
-    def facts_at_start(self) -> dict[str, HostFacts]:
+    def facts_found_at_last_start(self) -> dict[str, HostFacts]:
         """The newest facts of each host by name, as a start of the session found it."""
-        return {name: facts for start in self.starts for name, facts in start.facts.items()}
+        return {
+            name: facts for start in self.facts_of_all_starts for name, facts in start.facts.items()
+        }
 
     @property
     def facts(self) -> dict[str, HostFacts]:
@@ -135,7 +138,7 @@ class SessionReader:
 
         Where it made a file system of its own they are those with that as the target.
         """
-        starts = self.starts
+        starts = self.facts_of_all_starts
         parts = [
             *(start.facts for start in starts),
             *(start.created_target_facts for start in starts),
@@ -167,7 +170,7 @@ class SessionReader:
         return dict(Counter(layout.run_key_of_directory(run) for run in tries))
 
     def results(self) -> tuple[RunResult, ...]:
-        """The results of all committed runs in the plan's order; see `all_damage` for the others.
+        """The results of all committed runs in the plan's order, without damaged ones.
 
         Those of runs that results asked for follow, as they were made.
 
@@ -199,7 +202,7 @@ class SessionReader:
     def index_entries(self) -> dict[RunKey, IndexEntry]:
         """How each committed run ended when it was committed, by the index; no run is verified.
 
-        What the index lacks is read; runs that cannot be are left out, see `collected_damage`.
+        What the index lacks is read; runs that cannot be are left out, see `damage_seen_so_far`.
         """
         index, overview = read_index(self.directory), {}
         with disk_errors_as_store_errors(self.directory, "read"):
@@ -229,7 +232,7 @@ class SessionReader:
             self._report_damage(self._run_damage_from_error(run_key, run, error))
             return None
 
-    def all_damage(self) -> tuple[Damage, ...]:
+    def document_and_manifest_damage(self) -> tuple[Damage, ...]:
         """What is damaged of the session's documents, of manifests, and of the sizes of tables.
 
         Of runs as they were when results were last read; see `verify_all_files` for all files.
@@ -238,7 +241,7 @@ class SessionReader:
             self._read_undamaged_manifest_heads()
         return (*self.document_damage_except_plan(), *(self._damaged_runs or ()))
 
-    def collected_damage(self) -> tuple[Damage, ...]:
+    def damage_seen_so_far(self) -> tuple[Damage, ...]:
         """What is damaged of all that was read so far; nothing is read for it."""
         return tuple(self._seen_damage)
 
@@ -388,7 +391,7 @@ class SessionReader:
         return kept[1]
 
     def _read_undamaged_manifest_heads(self) -> dict[RunKey, ManifestHead]:
-        """The heads of all manifests that are not damaged; what is, `all_damage` tells."""
+        """The heads of all manifests that are not damaged."""
         heads: dict[RunKey, ManifestHead] = {}
         damaged = []
         with disk_errors_as_store_errors(self.directory, "read"):

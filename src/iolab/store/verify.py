@@ -219,7 +219,7 @@ def document_damage_except_plan(
         except StoreError as error:
             damaged_names.add(name)
             yield damage_from_error(directory, name, error)
-    for name in session.required_later_files:
+    for name in session.required_files_written_later:
         if name not in damaged_names:
             try:
                 _require_unchanged_document(directory, session, name)
@@ -294,7 +294,7 @@ def verify_session(directory: Path, run_name_of_key: Callable[[RunKey], str]) ->
     `run_name_of_key` names a committed run; earlier attempts have no name: nothing shows them.
     """
     damages = [
-        *_session_document_damage(directory),
+        *_session_documents_damage(directory),
         *missing_runs_damage(directory, run_name_of_key),
     ]
     for key, run in layout.committed_runs(directory).items():
@@ -354,7 +354,7 @@ def _read_listed_file(directory: Path, session: SessionDocument, name: str) -> b
     return content
 
 
-def _session_document_damage(directory: Path) -> Iterator[Damage]:
+def _session_documents_damage(directory: Path) -> Iterator[Damage]:
     """Damage of the session's own files, each read in full."""
     try:
         session = read_digested_document(SessionDocument, directory / layout.SESSION)

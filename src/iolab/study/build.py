@@ -74,7 +74,7 @@ def build_study(
         section.study_field: section.settings(tables) for section in kinds.sections
     }
     hosts = tuple(build_host_spec(table) for _, table in tables.items_of_table("host", HostTable))
-    hosts += kinds.hosts.hosts(tables, hosts)
+    hosts += kinds.hosts.booted_host_specs(tables, hosts)
     clients = {host.name: host.hypervisor for host in hosts if host.role is HostRole.CLIENT}
     nodes = tuple(host.name for host in hosts if host.role is HostRole.STORAGE)
     workloads = tuple(
@@ -102,7 +102,7 @@ def build_study(
         ),
         hosts=hosts,
         workloads=tuple(item for item in workloads if item.id not in begun_by_events),
-        method=_method_with_phases(_method_settings(method), scenario),
+        method=_method_with_runtime_of_phases(_method_settings(method), scenario),
         telemetry=TelemetrySettings(
             round(tables.telemetry.interval * 1000),
             slow_ios=tables.telemetry.slow_ios,
@@ -178,7 +178,7 @@ def _method_settings(table: MethodTable) -> Method:
     )
 
 
-def _method_with_phases(method: Method, scenario: ScenarioPlan | None) -> Method:
+def _method_with_runtime_of_phases(method: Method, scenario: ScenarioPlan | None) -> Method:
     """A run of phases is as long as they are."""
     return method if scenario is None else replace(method, runtime_s=scenario.max_duration_s)
 

@@ -103,7 +103,7 @@ def _objective_element_faults(
     if workload.headline and not adaptive:
         yield ElementFault(("headline",), "headline but no adaptive axis", "Leave headline out.")
     if objective is Objective.PEAK:
-        yield from _peak_element_faults(workload, varied)
+        yield from _peak_objective_element_faults(workload, varied)
     if objective is Objective.MAX_LOAD:
         yield from _max_load_element_faults(table_item, workload)
     elif workload.limit is not None:
@@ -141,7 +141,9 @@ def _adaptive_axis_element_faults(
             )
 
 
-def _peak_element_faults(workload: SearchTable, varied_axes: list[str]) -> Iterator[ElementFault]:
+def _peak_objective_element_faults(
+    workload: SearchTable, varied_axes: list[str]
+) -> Iterator[ElementFault]:
     if not varied_axes:
         hint = f"Give several values to iodepth, to numjobs, to both, or to {VMS_PER_NODE_AXIS}."
         yield ElementFault(("objective",), "objective = 'peak' and no axis to search", hint)
@@ -172,10 +174,10 @@ def _max_load_element_faults(
         if key != listed and getattr(workload, key) is not None:
             hint = f"Leave {key} out: the search sets {RATE}."
             yield ElementFault((key,), f"objective = 'max-load' and {key}", hint)
-    yield from _limited_operation_element_faults(workload, job)
+    yield from _latency_limit_element_faults(workload, job)
 
 
-def _limited_operation_element_faults(workload: SearchTable, job: AnyJob) -> Iterator[ElementFault]:
+def _latency_limit_element_faults(workload: SearchTable, job: AnyJob) -> Iterator[ElementFault]:
     words = (workload.limit or "").partition("<=")[0].split()
     known = {way.display_name for way in (*job.data_directions, *job.limited_operations)}
     if len(words) < 2:
@@ -345,7 +347,7 @@ def add_host_faults(document: StudyDocument, items: tuple[TableItem, ...]) -> No
             continue
         host = item.table
         add_element_faults(
-            document, item, (*_host_element_faults(item, host), *_meter_element_faults(host))
+            document, item, (*_host_table_element_faults(item, host), *_meter_element_faults(host))
         )
         if host_transport(host) is not HostTransport.SSH:
             continue
@@ -421,7 +423,7 @@ def _node_element_faults(
         )
 
 
-def add_path_faults(
+def add_path_and_object_store_faults(
     document: StudyDocument, tables: StudyTables, kinds: StudyKinds, *, required: bool
 ) -> None:
     """Add the faults of target paths and object stores: none, or two for one place."""
@@ -517,7 +519,7 @@ def _add_duplicate_name_faults(
         first.setdefault(name, item)
 
 
-def _host_element_faults(table_item: TableItem, host: HostTable) -> Iterator[ElementFault]:
+def _host_table_element_faults(table_item: TableItem, host: HostTable) -> Iterator[ElementFault]:
     kind = host_transport(host)
     if host.kind is HostTransport.COMMAND and not table_item.user_values.get("command"):
         hint = "Give the arguments that reach it, as in command = ['ssh', 'client-1']."

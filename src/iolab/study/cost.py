@@ -107,7 +107,7 @@ def precondition_time_items(
         speed = format_rate_bytes(write_bytes_per_s)
         message = f"{times} x fill, {format_bytes(size)} on each host at {speed}"
         yield f"{message} (assumed)", times * size / write_bytes_per_s
-    series = steady_series_count(study, runs)
+    series = steady_state_series_count(study, runs)
     if series:
         round_s = format_duration_s(precondition.round_s)
         message = (
@@ -120,18 +120,20 @@ def max_precondition_saving_s(study: Study, runs: tuple[PlannedRun, ...]) -> flo
     """What of that is not needed when the first window of every series is steady."""
     precondition = study.precondition
     return (
-        steady_series_count(study, runs) * (precondition.rounds_max - WINDOW) * precondition.round_s
+        steady_state_series_count(study, runs)
+        * (precondition.rounds_max - WINDOW)
+        * precondition.round_s
     )
 
 
 def start_state_preparation_count(study: Study, runs: Iterable[PlannedRun]) -> int:
     """How often the start state is made: also after a trim, and for blocks that nobody knows."""
-    return sum(prepared.makes_start_state for prepared in _prepared_runs(study, runs))
+    return sum(prepared.makes_start_state for prepared in _data_set_runs(study, runs))
 
 
-def start_state_key(restore: RestorePolicy, run: PlannedRun) -> str:
+def start_state_key(restore_policy: RestorePolicy, run: PlannedRun) -> str:
     """What the start state of a run is made for: it is made again when this changes."""
-    match restore:
+    match restore_policy:
         case RestorePolicy.ONCE:
             return "once"
         case RestorePolicy.EACH_WORKLOAD:
@@ -140,19 +142,19 @@ def start_state_key(restore: RestorePolicy, run: PlannedRun) -> str:
             return f"{run.point.digest} {run.repeat} {run.attempt}"
 
 
-def steady_series_count(study: Study, runs: Iterable[PlannedRun]) -> int:
+def steady_state_series_count(study: Study, runs: Iterable[PlannedRun]) -> int:
     """How often a writing workload is brought to its steady state, which no new start leaves."""
-    return sum(1 for _ in _runs_preceded_by_steady_series(study, runs))
+    return sum(1 for _ in _runs_preceded_by_steady_state_series(study, runs))
 
 
-def _runs_preceded_by_steady_series(
+def _runs_preceded_by_steady_state_series(
     study: Study, runs: Iterable[PlannedRun]
 ) -> Iterator[PlannedRun]:
     """The runs before which that is done."""
     if not study.precondition.steady:
         return
     steady: dict[str, str] = {}
-    for run, places, makes_start_state in _prepared_runs(study, runs):
+    for run, places, makes_start_state in _data_set_runs(study, runs):
         if makes_start_state:
             _forget_states_of_targets(steady, places)
         workload = _sweep_key(run)
@@ -164,7 +166,7 @@ def _runs_preceded_by_steady_series(
             _forget_states_of_targets(steady, places)
 
 
-class _PreparedRun(NamedTuple):
+class _DataSetRun(NamedTuple):
     """A run with the keys of its targets, and whether their start state is made before it."""
 
     run: PlannedRun
@@ -172,7 +174,7 @@ class _PreparedRun(NamedTuple):
     makes_start_state: bool
 
 
-def _prepared_runs(study: Study, runs: Iterable[PlannedRun]) -> Iterator[_PreparedRun]:
+def _data_set_runs(study: Study, runs: Iterable[PlannedRun]) -> Iterator[_DataSetRun]:
     """Each run that works on files or devices.
 
     The start state is made where a session makes it: on all targets of a run when one of them lacks
@@ -192,7 +194,7 @@ def _prepared_runs(study: Study, runs: Iterable[PlannedRun]) -> Iterator[_Prepar
             start_state_key(precondition.restore, run),
         )
         if not precondition.needs_more_than_layout and raw.isdisjoint(places):
-            yield _PreparedRun(run, places, makes_start_state=False)
+            yield _DataSetRun(run, places, makes_start_state=False)
             continue
         is_made = any(stands.get(place) != turn for place in places)
         if job.verify and precondition.fill >= 1:
@@ -200,7 +202,7 @@ def _prepared_runs(study: Study, runs: Iterable[PlannedRun]) -> Iterator[_Prepar
         if is_made:
             stands |= dict.fromkeys(places, turn)
             known_blocks = known_blocks | set(places) if job.verify else known_blocks - set(places)
-        yield _PreparedRun(run, places, is_made)
+        yield _DataSetRun(run, places, is_made)
         if Direction.TRIM in job.data_directions:
             _forget_states_of_targets(stands, places)
         if not job.verify and job.changes_data:
@@ -296,7 +298,7 @@ def plan_demand(
     }
     most = max(per_host.values(), default=0)
     demands = [kind.load_demand(study, runs, rate, kinds.hosts) for kind in kinds.loads]
-    of_hosts = kinds.hosts.host_demand(study, len(runs), rate)
+    of_hosts = kinds.hosts.booted_host_demand(study, len(runs), rate)
     prepared = sum(demand.prepared_run_count for demand in demands)
     time_items = _plan_time_items(study, _layout_time_items(most, rate), demands, len(runs))
     time_items += tuple(precondition_time_items(study, data_sets, runs, rate))
@@ -337,7 +339,7 @@ def plan_demand(
     rounds_s = (WINDOW * round_s, study.precondition.rounds_max * round_s)
     writes += [
         replace(run_writes[run.point.digest], bytes=0, seconds_range=rounds_s)
-        for run in _runs_preceded_by_steady_series(study, runs)
+        for run in _runs_preceded_by_steady_state_series(study, runs)
     ]
     space = most + sum(demand.space_bytes for demand in demands)
     image = study.target.image_bytes or 0
@@ -348,7 +350,7 @@ def plan_demand(
         write_bytes_estimate=laid_out
         + filled
         + sum(demand.set_up_bytes for demand in demands)
-        + round(sum(item.known_bytes for item in writes))
+        + round(sum(item.min_known_bytes for item in writes))
         + of_hosts.disk_bytes * len(hypervisors_of_study(study)),
         free_bytes_needed_per_host=_needed_free_bytes(max(space, image, of_hosts.space_bytes)),
         least_seconds=least if least < seconds else None,

@@ -489,7 +489,7 @@ class StudySection(Protocol):
     def makes_hosts(self) -> bool:
         """Whether it is of hosts that the session makes, none where it is not written."""
 
-    def placeholder_table(self, user_value: object) -> StudyTable:
+    def fallback_table(self, user_value: object) -> StudyTable:
         """What a table that cannot be read counts as."""
 
 

@@ -77,7 +77,7 @@ class VerdictForecast(Record):
     limits: tuple[VerdictLimit, ...]
 
     @property
-    def smoke_test_limit(self) -> VerdictLimit | None:
+    def too_short_run_limit(self) -> VerdictLimit | None:
         """Why its results are not rated: runs so short that they can only be invalid."""
         too_short = (
             limit
@@ -95,17 +95,17 @@ class VerdictForecast(Record):
         verdicts = (
             f"{only} of {self.run_count} runs"
             if more
-            else next(iter(self.best_levels), VerdictLevel.VALID).value
+            else next(iter(self.best_possible_verdict_levels), VerdictLevel.VALID).value
         )
         yield f"best possible: {', '.join((verdicts, *more))}"
         for limit in self.limits:
-            if limit is self.smoke_test_limit:
+            if limit is self.too_short_run_limit:
                 yield f"smoke test, not rated: {limit.reason}; {limit.hint}"
             else:
                 yield f"{limit.level.value}: {limit.reason}; {limit.hint}"
 
     @property
-    def best_levels(self) -> tuple[VerdictLevel, ...]:
+    def best_possible_verdict_levels(self) -> tuple[VerdictLevel, ...]:
         """The levels that any run can be at best."""
         return tuple(level for level, number in self.run_counts_by_level.items() if number)
 
@@ -128,8 +128,8 @@ def forecast_verdicts(
 ) -> VerdictForecast:
     """The best verdict that each run of the plan can get; facts are by `Target.key` where known."""
     limits = list(kinds.verdict_limits(study, plan.runs))
-    limits += phase_length_limits(study, plan.runs)
-    limits += hidden_storage_limits(study, plan.runs, facts_by_target or {})
+    limits += phase_length_verdict_limits(study, plan.runs)
+    limits += hidden_storage_verdict_limits(study, plan.runs, facts_by_target or {})
     counts = dict.fromkeys(VerdictLevel, 0)
     for run in plan.runs:
         levels = [limit.level for limit in limits if run.point.digest in limit.points]
@@ -139,7 +139,7 @@ def forecast_verdicts(
     )
 
 
-def run_length_limits(study: Study, runs: Iterable[PlannedRun]) -> Iterator[VerdictLimit]:
+def run_length_verdict_limits(study: Study, runs: Iterable[PlannedRun]) -> Iterator[VerdictLimit]:
     """Of runs whose length the method sets: how far it is from enough."""
     own_runs = tuple(runs)
     method = study.method
@@ -166,7 +166,7 @@ def run_length_limits(study: Study, runs: Iterable[PlannedRun]) -> Iterator[Verd
     )
 
 
-def phase_length_limits(study: Study, runs: Iterable[PlannedRun]) -> Iterator[VerdictLimit]:
+def phase_length_verdict_limits(study: Study, runs: Iterable[PlannedRun]) -> Iterator[VerdictLimit]:
     """Phases that are too short: the first as a run is, others for a rate."""
     points = point_digests(run.point for run in runs)
     if study.scenario is None or not points:
@@ -192,7 +192,7 @@ def phase_length_limits(study: Study, runs: Iterable[PlannedRun]) -> Iterator[Ve
             )
 
 
-def hidden_storage_limits(
+def hidden_storage_verdict_limits(
     study: Study, runs: Sequence[PlannedRun], facts_by_target: Mapping[str, HostFacts]
 ) -> Iterator[VerdictLimit]:
     """Targets of which hosts do not see what they are on: it may be memory, and is not counted.

@@ -324,7 +324,7 @@ def _host_name_before_slots(host_text: str) -> str:
     if not is_identifier(name) or not is_valid_ssh_host(name):
         raise HostNamesError(f"{quote_value(name)} is no name of a host.", _HOST_HINT)
     if colon:
-        _require_count(name, slots.split(":")[0])
+        _require_positive_count(name, slots.split(":")[0])
     return name
 
 
@@ -337,13 +337,13 @@ def _parse_host_setting(word: str) -> tuple[str, str]:
         hint = suggestion(key, sorted(_KEYS), "keys")
         raise HostNamesError(f"The host file's key {quote_value(key)} is not known.", hint)
     if key in _COUNTED:
-        _require_count(key, value)
+        _require_positive_count(key, value)
     return key, value
 
 
-def _require_count(name: str, text: str) -> None:
+def _require_positive_count(setting_name: str, text: str) -> None:
     if not _NUMBER.fullmatch(text):
-        message = f"The number behind {quote_value(name)} is {quote_value(text)}."
+        message = f"The number behind {quote_value(setting_name)} is {quote_value(text)}."
         raise HostNamesError(message, "Give a whole number from 1.")
 
 
@@ -380,11 +380,11 @@ def slurm_inventory(allocation: SlurmAllocation) -> Inventory:
     return Inventory(inventory_toml(origin, hosts), "--hosts slurm")
 
 
-def srun_prefix(job: str, node: str) -> tuple[str, ...]:
+def srun_prefix(job_id: str, node: str) -> tuple[str, ...]:
     """The words before a program that let srun run it on one node of the job."""
     return (
         "srun",
-        f"--jobid={job}",
+        f"--jobid={job_id}",
         f"--nodelist={node}",
         "--nodes=1",
         "--ntasks=1",

@@ -17,7 +17,7 @@ from iolab.errors import Fault
 from iolab.record import Record, default_values, field_names
 from iolab.study.document import StudyDocument
 from iolab.study.file import StudyFileSchema, StudySection
-from iolab.study.forecast import VerdictLimit, run_length_limits
+from iolab.study.forecast import VerdictLimit, run_length_verdict_limits
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import StudyTables, TableItem, table_name_capitalised
 from iolab.study.targets import Target
@@ -28,7 +28,7 @@ TimeItem = tuple[str, float]
 """What takes time, and its seconds."""
 
 
-Programs = Mapping[str, list[str]]
+VersionArgvByProgram = Mapping[str, list[str]]
 """Programs, each with the command whose first line of output is its version."""
 
 KnownFacts = Mapping[str, HostFacts] | None
@@ -54,7 +54,7 @@ class LoadDemand(Record):
     space_bytes: int = 0
 
 
-class HostDemand(Record):
+class BootedHostDemand(Record):
     """What hosts take that a session makes: bytes are of each node."""
 
     time_items: tuple[TimeItem, ...]
@@ -117,7 +117,7 @@ class LoadStudyKind:
         texts = (f"{name} {value}" for name, value in values if value != usual.get(name, NODEFAULT))
         return f"{job.engine}: {', '.join(texts)}"
 
-    def required_programs(self, study: Study) -> Programs:  # noqa: ARG002 - of kinds made by hosts' programs
+    def version_argv_by_probed_program(self, study: Study) -> VersionArgvByProgram:  # noqa: ARG002 - of kinds made by hosts' programs
         """What clients of a study are asked for; the name of an engine stands for its program."""
         return {}
 
@@ -184,9 +184,9 @@ class LoadStudyKind:
 
     def verdict_limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[VerdictLimit]:
         """What keeps its runs among these from a better verdict: that they are too short."""
-        return run_length_limits(study, self.runs_of_kind(runs))
+        return run_length_verdict_limits(study, self.runs_of_kind(runs))
 
-    def host_faults(
+    def readiness_faults(
         self,
         study: Study,  # noqa: ARG002 - of kinds that need more than a folder and a program
         plan: Plan,  # noqa: ARG002 - as above
@@ -205,7 +205,12 @@ class LoadStudyKind:
         """Why its engines cannot serve on a target's host, which is asked once."""
         return []
 
-    def plan_with_facts(self, study: Study, plan: Plan, facts_by_target: KnownFacts) -> Plan:  # noqa: ARG002 - of most
+    def plan_with_demand_from_facts(
+        self,
+        study: Study,  # noqa: ARG002 - of most
+        plan: Plan,
+        facts_by_target: KnownFacts,  # noqa: ARG002 - of most
+    ) -> Plan:
         """The plan, with what is known of hosts in its demand."""
         return plan
 
@@ -241,13 +246,15 @@ class HostStudyKind(Protocol):
     def plan_notes(self, study: Study, plan: Plan, facts_by_target: KnownFacts) -> Iterable[str]:
         """What should be known before they are made, and is no reason against it."""
 
-    def targets(self, study: Study) -> tuple[Target, ...]:
+    def node_targets(self, study: Study) -> tuple[Target, ...]:
         """What there is before the session of what they need; none where it makes none."""
 
-    def required_programs(self, study: Study) -> Programs:
+    def version_argv_by_probed_program(self, study: Study) -> VersionArgvByProgram:
         """What those nodes are asked for."""
 
-    def plan_document(self, study: Study, facts: KnownFacts) -> dict[str, Any] | None:
+    def booted_hosts_plan_document(
+        self, study: Study, facts_by_target: KnownFacts
+    ) -> dict[str, Any] | None:
         """Those of a study in `iolab plan --json`; None where it has none."""
 
     @property
@@ -269,7 +276,9 @@ class HostStudyKind(Protocol):
         Mappings are by the node's name.
         """
 
-    def hosts(self, tables: StudyTables, written: Iterable[HostSpec]) -> tuple[HostSpec, ...]:
+    def booted_host_specs(
+        self, tables: StudyTables, written_hosts: Iterable[HostSpec]
+    ) -> tuple[HostSpec, ...]:
         """The hosts that the session makes beside those that are written."""
 
     def knee_candidates(self, tables: StudyTables, loads: Sequence[int]) -> tuple[int, ...]:
@@ -278,8 +287,10 @@ class HostStudyKind(Protocol):
     def iops_limit_per_host(self, study: Study) -> int | None:
         """How many I/Os a second each such host is held to, None for none."""
 
-    def host_demand(self, study: Study, run_count: int, rate: float) -> HostDemand:
-        """What the hosts of that many runs take, where a node writes `rate` bytes a second."""
+    def booted_host_demand(
+        self, study: Study, run_count: int, node_write_bytes_per_s: float
+    ) -> BootedHostDemand:
+        """What the hosts of that many runs take."""
 
 
 class StudyKinds(Record):
@@ -310,12 +321,12 @@ class StudyKinds(Record):
         """What `iolab doctor` looks for on clients."""
         return tuple(program for kind in self.loads for program in kind.programs)
 
-    def required_programs(self, study: Study) -> Programs:
+    def version_argv_by_probed_program(self, study: Study) -> VersionArgvByProgram:
         """What clients of a study are asked for."""
         return {
             name: argv
             for kind in self.loads
-            for name, argv in kind.required_programs(study).items()
+            for name, argv in kind.version_argv_by_probed_program(study).items()
         }
 
     @property
@@ -326,10 +337,12 @@ class StudyKinds(Record):
         )
         return (*sections, self.hosts.settings_section)
 
-    def plan_with_facts(self, study: Study, plan: Plan, facts_by_target: KnownFacts) -> Plan:
+    def plan_with_demand_from_facts(
+        self, study: Study, plan: Plan, facts_by_target: KnownFacts
+    ) -> Plan:
         """The plan, with what is known of hosts in its demand."""
         for kind in self.loads:
-            plan = kind.plan_with_facts(study, plan, facts_by_target)
+            plan = kind.plan_with_demand_from_facts(study, plan, facts_by_target)
         return plan
 
     def plan_notes(self, study: Study, plan: Plan, facts_by_target: KnownFacts) -> Iterator[str]:
@@ -343,7 +356,9 @@ class StudyKinds(Record):
         limits = [limit for kind in self.loads for limit in kind.verdict_limits(study, runs)]
         # Runs of several kinds are too short for one reason, and lengthened by one option.
         short = {digest for limit in limits if limit.is_run_length for digest in limit.points}
-        yield from run_length_limits(study, (run for run in runs if run.point.digest in short))
+        yield from run_length_verdict_limits(
+            study, (run for run in runs if run.point.digest in short)
+        )
         yield from (limit for limit in limits if not limit.is_run_length)
         yield from self.hosts.verdict_limits(study, runs)
 

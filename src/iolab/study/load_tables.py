@@ -72,7 +72,7 @@ class StudyTable(BaseModel):
     part_of: ClassVar["type[StudyTable] | None"] = None
     """The table that this one is a part of, for what else could have been written there."""
 
-    def non_empty_entries(self) -> Iterator[tuple[str, Any]]:
+    def non_null_keys_and_values(self) -> Iterator[tuple[str, Any]]:
         """Its keys with their values, without those that say nothing."""
         for key in type(self).model_fields:
             value = getattr(self, key)
@@ -96,11 +96,11 @@ class LoadTable(StudyTable):
 
     def build_job(self) -> AnyJob:
         """What the table, which has no faults, asks a client for; of an axis its first value."""
-        return self.job_type(**self.job_type.fields_from_keys(self.non_empty_entries()))
+        return self.job_type(**self.job_type.fields_from_keys(self.non_null_keys_and_values()))
 
-    def non_empty_entries(self) -> Iterator[tuple[str, Any]]:
+    def non_null_keys_and_values(self) -> Iterator[tuple[str, Any]]:
         """See `StudyTable`; of an axis its first value, and options as they are told."""
-        for key, value in super().non_empty_entries():
+        for key, value in super().non_null_keys_and_values():
             if isinstance(value, dict):
                 yield (
                     key,
@@ -155,7 +155,7 @@ def parse_limit(text: str) -> LatencyLimit | None:
     )
 
 
-def _validate_limit_text(value: object) -> str:
+def _validate_latency_limit_text(value: object) -> str:
     if isinstance(value, str) and parse_limit(value) is not None:
         return value
     hint = (
@@ -165,7 +165,7 @@ def _validate_limit_text(value: object) -> str:
     raise values.value_error(f"is {quote_value(value)}", hint)
 
 
-LimitText = Annotated[str, values.ValueReader(_validate_limit_text, {"type": "string"})]
+LimitText = Annotated[str, values.ValueReader(_validate_latency_limit_text, {"type": "string"})]
 PerNode = Annotated[int, values.integer_value(1, HOSTS_MAX)]
 
 

@@ -334,7 +334,7 @@ def set_target_key(document: StudyDocument, key: str, value: str) -> None:
         document.assign(("target", key), value, ValueOrigin(f"--{key}"))
 
 
-def drop_overridden_target(document: StudyDocument) -> None:
+def drop_target_keys_hidden_by_overrides(document: StudyDocument) -> None:
     """A directory that is set over the file's device hides it, and the other way round."""
     target = document.tree.get("target")
     if not isinstance(target, dict):

@@ -11,7 +11,11 @@ from iolab.core.study import Study
 from iolab.errors import StudyError
 from iolab.record import Record
 from iolab.study.build import build_study
-from iolab.study.checks import add_cross_table_faults, add_device_faults, add_path_faults
+from iolab.study.checks import (
+    add_cross_table_faults,
+    add_device_faults,
+    add_path_and_object_store_faults,
+)
 from iolab.study.document import FaultCollector, StudyDocument, ValueOrigin, read_document
 from iolab.study.file import StudyFileSchema
 from iolab.study.host_ranges import expand_host_ranges
@@ -21,7 +25,7 @@ from iolab.study.kubernetes import SECTION
 from iolab.study.overrides import (
     apply_scale,
     apply_set_argument,
-    drop_overridden_target,
+    drop_target_keys_hidden_by_overrides,
     engine_overrides_or_add_fault,
     set_target_key,
     set_target_path,
@@ -124,12 +128,12 @@ def _build_study_at_scale(
     if scale is not None:
         apply_scale(document, options.scale, scale, file_schema)
     overrides = _apply_overrides_and_get_assignments(document, options, file_schema)
-    drop_overridden_target(document)
+    drop_target_keys_hidden_by_overrides(document)
     fleet = None if options.inventory is not None else expand_pods(document)
     tables = read_tables(document, file_schema)
     add_cross_table_faults(document, tables, kinds)
     add_device_faults(document, tables, kinds)
-    add_path_faults(document, tables, kinds, required=options.path_required)
+    add_path_and_object_store_faults(document, tables, kinds, required=options.path_required)
     add_phase_and_event_faults(document, tables, required=options.path_required)
     if document.faults.all_faults:
         return None

@@ -48,7 +48,7 @@ def expand_pods(document: StudyDocument) -> PodFleet | None:
         message = f"{table.pods} pods of {len(table.storage_class)} classes are {count} hosts."
         document.add_fault((SECTION, "pods"), message, f"Give at most {HOSTS_MAX}.")
         return None
-    fleet = pod_fleet(table, _target_or_mount_directory(document))
+    fleet = pod_fleet(table, _target_path_or_default_mount_path(document))
     _add_price_faults(document, fleet)
     _set_pod_target_or_add_fault(
         document, fleet.mount_path, is_block=fleet.volume_mode is VolumeMode.BLOCK
@@ -91,7 +91,7 @@ def _add_price_faults(document: StudyDocument, fleet: PodFleet) -> None:
             document.add_fault((SECTION, "price"), message, "Give one.")
 
 
-def _target_or_mount_directory(document: StudyDocument) -> str:
+def _target_path_or_default_mount_path(document: StudyDocument) -> str:
     target = document.tree.get("target")
     path = target.get("path") if isinstance(target, dict) else None
     return path if isinstance(path, str) and path.startswith("/") else MOUNT_PATH

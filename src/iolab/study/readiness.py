@@ -161,7 +161,7 @@ def is_memory_limited(study: Study) -> bool:
     return study.server is not None and study.server.is_memory_limited
 
 
-def rights_faults(study: Study, target: Target, probe: TargetProbe | None) -> list[Fault]:
+def agent_rights_faults(study: Study, target: Target, probe: TargetProbe | None) -> list[Fault]:
     """What the host's agent may not do there; nothing where it may, or was not tried."""
     host = quote_value(target.host)
     if probe is None:
@@ -274,7 +274,7 @@ def require_plan_ready(
         if target.serial is not None:
             device = (devices or {}).get(target.key)
             host_faults += device_faults(study, plan, target, device, host)
-            host_faults += rights_faults(study, target, probes.get(target.key))
+            host_faults += agent_rights_faults(study, target, probes.get(target.key))
             if study.target.make_xfs:
                 host_faults += filesystem_faults(study, plan, target, None, 0)
             continue
@@ -285,7 +285,9 @@ def require_plan_ready(
         host_faults += _target_faults(study, plan, target, host, probe, there)
     host_faults += _shared_space_faults(study, plan, facts_by_target, present_bytes or {})
     host_faults += _io_limit_faults(study, facts_by_target)
-    own = (kind.host_faults(study, plan, facts_by_target, devices or {}) for kind in kinds.loads)
+    own = (
+        kind.readiness_faults(study, plan, facts_by_target, devices or {}) for kind in kinds.loads
+    )
     host_faults += (*itertools.chain.from_iterable(own), *more_faults)
     faults = (*host_faults, *engine_faults)
     if host_faults:
@@ -346,11 +348,11 @@ def _target_faults(
     target_text = f"{quote_value(target.path)} on host {quote_value(target.host)}"
     folder = facts.target
     if folder is None:
-        return [missing_target_fault(facts, target_text)]
+        return [unusable_target_fault(facts, target_text)]
     if not folder.writable:
         return [Fault(f"Nothing may be written to {target_text}.", MAKE_WRITABLE)]
     faults = _target_in_memory_faults(study, folder, target_text)
-    faults += rights_faults(study, target, probe)
+    faults += agent_rights_faults(study, target, probe)
     if study.target.make_xfs:
         faults += filesystem_faults(study, plan, target, folder, present_bytes)
         # What counts is whether the XFS takes O_DIRECT, which it does.
@@ -360,37 +362,40 @@ def _target_faults(
     return faults + _target_probe_faults(plan, target, probe, target_text)
 
 
-def missing_target_fault(facts: HostFacts, target_text: str) -> Fault:
+def unusable_target_fault(facts: HostFacts, target_and_host_text: str) -> Fault:
     """Why a host knows nothing of the directory that it was to look at.
 
-    `target_text` names the directory and the host within a sentence.
+    `target_and_host_text` names the directory and the host within a sentence.
     """
     fault = facts.target_fault or TargetFault(TargetFaultCode.MISSING, "")
     match fault.code:
         case TargetFaultCode.NO_MOUNT:
             return Fault(
-                f"The file system of {target_text} is not known: /proc/self/mountinfo has no mount "
-                "of it, as where the root directory is no mount point.",
+                f"The file system of {target_and_host_text} is not known: /proc/self/mountinfo has "
+                "no mount of it, as where the root directory is no mount point.",
                 "Behind chroot make its root a mount point first, as 'mount --bind ROOT ROOT' "
                 "does; else see that /proc is mounted.",
             )
         case TargetFaultCode.NO_DIRECTORY:
-            return Fault(f"{target_text} is not a directory.", "Give a directory with --path.")
+            return Fault(
+                f"{target_and_host_text} is not a directory.", "Give a directory with --path."
+            )
         case TargetFaultCode.NOT_FOR_FILES:
             return Fault(
-                f"{target_text} is no place for load: its file system is {fault.message}, which is "
-                "the kernel's own and holds no files of users.",
+                f"{target_and_host_text} is no place for load: its file system is {fault.message}, "
+                "which is the kernel's own and holds no files of users.",
                 "Give a directory on storage with --path.",
             )
         case TargetFaultCode.UNREACHABLE:
             hint = "Let the user who runs iolab reach it, or give another with --path."
             return Fault(
-                f"The directory {target_text} cannot be reached: {quote_value(fault.message)}.",
+                f"The directory {target_and_host_text} cannot be reached: "
+                f"{quote_value(fault.message)}.",
                 hint,
             )
         case TargetFaultCode.MISSING:
             hint = "Make the directory, or give another with --path."
-            return Fault(f"There is no directory {target_text}.", hint)
+            return Fault(f"There is no directory {target_and_host_text}.", hint)
 
 
 def _io_buffer_memory_faults(
@@ -567,9 +572,9 @@ def study_change_faults(before: Study, now: Study) -> tuple[Fault, ...]:
     for part, was, is_ in _list_elements_by_name(before, now):
         for name in dict.fromkeys((*was, *is_)):
             if was.get(name) != is_.get(name):
-                changed += _changed_values(f"{part}.{name}", was.get(name), is_.get(name))
+                changed += _changed_element_values(f"{part}.{name}", was.get(name), is_.get(name))
     if before.guests != now.guests:
-        changed += _changed_values("vm", before.guests, now.guests)
+        changed += _changed_element_values("vm", before.guests, now.guests)
     return tuple(
         Fault(
             f"{quote_value(name)} was {_short_value_text(was)}, it is {_short_value_text(value)}.",
@@ -596,11 +601,14 @@ def _list_elements_by_name(
         yield name, was, is_
 
 
-def _changed_values(name: str, was: object, value: object) -> Iterable[tuple[str, object, object]]:
-    if was is None or value is None:
-        return [(name, "there" if was else "not there", "there" if value else "gone")]
+def _changed_element_values(
+    name: str, before: object, now: object
+) -> Iterable[tuple[str, object, object]]:
+    if before is None or now is None:
+        return [(name, "there" if before else "not there", "there" if now else "gone")]
     return [
-        (f"{name}.{key}", old, new) for key, old, new in _changed_field_names_and_values(was, value)
+        (f"{name}.{key}", old, new)
+        for key, old, new in _changed_field_names_and_values(before, now)
     ]
 
 

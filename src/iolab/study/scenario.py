@@ -319,7 +319,7 @@ def _event_kind_element_faults(event: EventTable, loads: Collection[str]) -> Ite
         yield ElementFault(("io_limit",), "limits without io_limit", "Give io_limit, too.")
     if limit is not None and "action" in kinds:
         yield ElementFault(("io_limit",), "io_limit beside action", "Leave io_limit out.")
-    if limit is not None and not any(True for _ in limit.non_empty_entries()):
+    if limit is not None and not any(True for _ in limit.non_null_keys_and_values()):
         hint = "Give it read_iops, write_iops, read_bw or write_bw."
         yield ElementFault(("io_limit",), "an empty io_limit", hint)
     if event.hosts is not None and event.workload is None:
@@ -366,7 +366,7 @@ def _action_element_faults(action: ActionTable, hosts: Iterable[str]) -> Iterato
         yield ElementFault(("undo_after",), has, hint)
     if action.destructive and not (len(kinds) == 1 and not _build_action(action).has_undo):
         yield ElementFault(("destructive",), "destructive, and an undo", "Leave one of them out.")
-    yield from _host_element_faults(action.host, hosts)
+    yield from _unknown_host_element_faults(action.host, hosts)
 
 
 def _action_io_limit_element_faults(action: ActionTable) -> Iterator[ElementFault]:
@@ -392,7 +392,7 @@ def _witness_element_faults(witness: WitnessTable, hosts: Iterable[str]) -> Iter
         if getattr(witness, key) is not None and witness.field is None:
             yield ElementFault((key,), f"{key} without field", "Give field, too: the state itself.")
     yield from _argv_element_faults("command", witness.command)
-    yield from _host_element_faults(witness.host, hosts)
+    yield from _unknown_host_element_faults(witness.host, hosts)
 
 
 def _argv_element_faults(key: str, argv: list[str] | None) -> Iterator[ElementFault]:
@@ -405,7 +405,7 @@ def is_kernel_file(path: str) -> bool:
     return posixpath.normpath(path).startswith(tuple(f"{folder}/" for folder in KERNEL_FOLDERS))
 
 
-def _host_element_faults(host: str, hosts: Iterable[str]) -> Iterator[ElementFault]:
+def _unknown_host_element_faults(host: str, hosts: Iterable[str]) -> Iterator[ElementFault]:
     if host not in hosts:
         has = f"host = {quote_value(host)}, which is no host of the study"
         yield ElementFault(("host",), has, suggestion(host, tuple(hosts), "hosts"))

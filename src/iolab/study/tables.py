@@ -147,7 +147,7 @@ def read_tables(document: StudyDocument, file_schema: StudyFileSchema) -> StudyT
     target, method, telemetry = (single[name] for name in ("target", "method", "telemetry"))
     before, meters = single["precondition"], single["meters"]
     own = {
-        section.name: single[section.name] or section.placeholder_table(tree.get(section.name))
+        section.name: single[section.name] or section.fallback_table(tree.get(section.name))
         for section in file_schema.sections
         if section.name in single
     }

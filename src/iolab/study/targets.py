@@ -108,7 +108,7 @@ def used_device_bytes(plan: Plan, target: Target) -> int:
     return max((item.bytes_per_host for item in data_sets_at_target(plan, target)), default=0)
 
 
-def all_host_specs(study: Study) -> tuple[HostSpec, ...]:
+def reached_host_specs(study: Study) -> tuple[HostSpec, ...]:
     """Every host that a session reaches, each once: clients first, then who is watched."""
     names = dict.fromkeys(name for item in study.configurations for name in item.hosts)
     for item in study.configurations:
@@ -146,19 +146,19 @@ def neighbour_host_names(study: Study, configuration: str, event: EventPlan) -> 
 
 
 def load_host_names(
-    study: Study, configuration: str, per_node: int, host_count: int = 0
+    study: Study, configuration: str, guests_per_node: int, host_count: int = 0
 ) -> tuple[str, ...]:
     """The configuration's hosts that make load where so many do; 0 for all of them.
 
-    They are the first in the configuration's order; of guests, `per_node` the first of each node.
-    Those that make a neighbour's load are none of them.
+    They are the first in the configuration's order; of guests, `guests_per_node` the first of each
+    node. Those that make a neighbour's load are none of them.
     """
     others = study.scenario.neighbour_only_hosts if study.scenario else frozenset[str]()
     names = study.configuration(configuration).hosts
     names = tuple(name for name in names if name not in others)
     if host_count:
         return names[:host_count]
-    if not per_node:
+    if not guests_per_node:
         return names
     nodes = {spec.name: spec.hypervisor for spec in study.hosts}
     taken: dict[str, int] = {}
@@ -166,6 +166,6 @@ def load_host_names(
     for name in names:
         node = nodes[name]
         taken[node] = taken.get(node, 0) + 1
-        if taken[node] <= per_node:
+        if taken[node] <= guests_per_node:
             members.append(name)
     return tuple(members)

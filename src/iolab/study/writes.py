@@ -36,7 +36,7 @@ class RunWrites(Record):
     seconds_range: tuple[float, float] = (0.0, 0.0)
 
     @property
-    def known_bytes(self) -> float:
+    def min_known_bytes(self) -> float:
         """The least number of bytes that is known without the speed of a target."""
         return self.bytes + self.limited_bytes_per_s * self.seconds_range[0]
 

@@ -94,7 +94,7 @@ def study_on_hosts(count: int, keys: str = "") -> Study:
 
 
 def messages_on(study: Study, facts: dict[str, HostFacts]) -> list[str]:
-    found = CheckpointStudyKind().host_faults(study, make_plan(study), facts, {})
+    found = CheckpointStudyKind().readiness_faults(study, make_plan(study), facts, {})
     return [fault.message for fault in found]
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from iolab.cli.planning import job_text
 from iolab.core.run import Plan
 from iolab.loads.fileio.workload import AccessPattern, Job
-from iolab.study.cost import start_state_preparation_count, steady_series_count
+from iolab.study.cost import start_state_preparation_count, steady_state_series_count
 from iolab.study.parse import StudyOverrides
 from tests.plans import make_plan, parse_study
 from tests.study.studies import FILE, load, told, workload
@@ -222,8 +222,11 @@ def test_a_steady_state_is_made_again_after_trims() -> None:
     wish = "[precondition]\nsteady = true\n[method]\nrepeats = 2\n"
     study = study_of(TRIM.format(rw="trim", more="") + TARGET + wish)
     runs = make_plan(study).runs
-    assert steady_series_count(study, runs) == 2
-    assert steady_series_count(study, tuple(run for run in runs if run.point.workload == "w")) == 1
+    assert steady_state_series_count(study, runs) == 2
+    assert (
+        steady_state_series_count(study, tuple(run for run in runs if run.point.workload == "w"))
+        == 1
+    )
 
 
 READ = '[[workload]]\nid = "r"\nrw = "randread"\nbs = "4k"\nfilesize = "1m"\n'
@@ -234,7 +237,7 @@ def test_a_state_that_is_made_anew_is_steady_no_more(restore: str, series: int) 
     wish = f'[precondition]\nsteady = true\nrestore = "{restore}"\n'
     study = study_of(READ + TARGET + wish)
     runs = {run.point.workload: run for run in make_plan(study).runs}
-    assert steady_series_count(study, (runs["w"], runs["r"], runs["w"])) == series
+    assert steady_state_series_count(study, (runs["w"], runs["r"], runs["w"])) == series
 
 
 @pytest.mark.parametrize(("other", "times"), [("9", 1), ("8", 2)])
@@ -253,5 +256,5 @@ def test_a_turn_is_each_targets_own() -> None:
     scenario = (runs["a", "w"], runs["b", "w"], runs["a", "w"], runs["a", "r"], runs["b", "w"])
     assert (
         start_state_preparation_count(study, scenario),
-        steady_series_count(study, scenario),
+        steady_state_series_count(study, scenario),
     ) == (3, 2)

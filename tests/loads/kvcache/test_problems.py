@@ -72,7 +72,7 @@ def test_a_start_after_the_end_of_a_trace_is_refused(tmp_path: Path) -> None:
 
 def test_more_requests_than_a_host_can_be_told_of_are_refused_in_the_plan() -> None:
     study = load(STUDY.replace("requests_per_s = 8", "requests_per_s = [8, 2000]"))
-    (fault,) = KvCacheStudyKind().host_faults(study, make_plan(study), {}, {})
+    (fault,) = KvCacheStudyKind().readiness_faults(study, make_plan(study), {}, {})
     assert all(fact in fault.message for fact in ("2000", "60,000")), fault.message
 
 

@@ -164,11 +164,11 @@ def program_findings(facts: HostFacts) -> Iterator[Finding]:
 
 def target_findings(facts: HostFacts, path: str) -> Iterator[Finding]:
     """What the directory is, whether we may write to it, and whether it has room."""
-    from iolab.study.readiness import MAKE_WRITABLE, missing_target_fault
+    from iolab.study.readiness import MAKE_WRITABLE, unusable_target_fault
 
     target = facts.target
     if target is None:
-        fault = missing_target_fault(facts, path)
+        fault = unusable_target_fault(facts, path)
         yield Finding("directory", FindingState.FAULT, fault.message, fault.hint)
         return
     if target.writable:

@@ -63,12 +63,12 @@ def checkpoint_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
     for folder in row.folders:
         for way in WAYS:
             if number_at_keys(folder.summary, "metric", f"{way}_checkpoint_io_mean_GB_per_second"):
-                yield from _direction_evidence(row, folder, way)
+                yield from _checkpoint_direction_evidence(row, folder, way)
         yield from command_override_evidence(row, folder)
     yield from _save_load_gap_evidence(row)
 
 
-def _direction_evidence(
+def _checkpoint_direction_evidence(
     row: SubmittedRow, folder: ResultFolder, direction: str
 ) -> Iterator[FileEvidence]:
     times = {

@@ -247,7 +247,7 @@ def _foreign_runs(row: SubmittedRow, evidence: tuple[FileEvidence, ...]) -> Iter
                 details=details,
                 clients=(ImportedClient("all hosts", host, runtime_s=seconds),),
                 settings=tuple((name, value) for name, value in settings if value),
-                timestamp_ns=None if ended is None else round(ended * NS_PER_S),
+                ended_real_ns=None if ended is None else round(ended * NS_PER_S),
                 indicator="bandwidth",
             ),
         )

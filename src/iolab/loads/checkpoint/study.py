@@ -109,7 +109,7 @@ class CheckpointStudyKind(LoadStudyKind):
                 point_digests(own),
             )
 
-    def host_faults(
+    def readiness_faults(
         self,
         study: Study,
         plan: Plan,

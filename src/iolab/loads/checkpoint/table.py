@@ -92,7 +92,9 @@ class CheckpointTable(LoadTable):
     def build_job(self) -> CheckpointJob:
         """See `LoadTable`; layout and ranks are the published ones where nothing else is said."""
         derived = ("layout", "ranks", "restore_ranks")
-        entries = [(key, value) for key, value in self.non_empty_entries() if key not in derived]
+        entries = [
+            (key, value) for key, value in self.non_null_keys_and_values() if key not in derived
+        ]
         ranks = self.ranks or self.shape.ranks
         restore_ranks = (self.restore_ranks or ranks) if self.restore else 0
         entries += [("layout", self.effective_layout), ("ranks", ranks)]

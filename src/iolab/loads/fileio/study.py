@@ -19,7 +19,13 @@ from iolab.loads.fileio.problems import (
 from iolab.loads.fileio.table import IO_ENGINES, FileTable
 from iolab.loads.fileio.workload import Job, job_for_generator_limit
 from iolab.study.document import StudyDocument
-from iolab.study.kinds import HostStudyKind, KnownFacts, LoadDemand, LoadStudyKind, Programs
+from iolab.study.kinds import (
+    HostStudyKind,
+    KnownFacts,
+    LoadDemand,
+    LoadStudyKind,
+    VersionArgvByProgram,
+)
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import StudyTables
 from iolab.study.targets import Target, load_host_names_of_point
@@ -40,7 +46,7 @@ class FileIoStudyKind(LoadStudyKind):
         """See `LoadStudyKind`."""
         return _job_text(job)
 
-    def required_programs(self, study: Study) -> Programs:  # noqa: ARG002 - files are laid out by it, too
+    def version_argv_by_probed_program(self, study: Study) -> VersionArgvByProgram:  # noqa: ARG002 - files are laid out by it, too
         """See `LoadStudyKind`."""
         return VERSION_COMMANDS
 

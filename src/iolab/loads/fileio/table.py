@@ -142,7 +142,7 @@ class FileTable(SearchTable):
 
     def build_job(self) -> Job:
         """See `LoadTable`; where none is named an engine asks the kernel in its own way."""
-        job = Job(**Job.fields_from_keys(self.non_empty_entries()))
+        job = Job(**Job.fields_from_keys(self.non_null_keys_and_values()))
         mix = DEFAULT_READ_PERCENT if job.read_percent is None else job.read_percent
         named = "ioengine" in self.model_fields_set
         if self.trace is not None:

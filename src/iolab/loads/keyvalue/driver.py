@@ -282,11 +282,11 @@ class YcsbDriver(LoadDriver):
         if not session.stop.is_requested:
             require_common_window(host_runs, session.study.method)
 
-    def with_details(self, record: RunRecord) -> RunRecord:
+    def with_load_details(self, record: RunRecord) -> RunRecord:
         """With what the server told around the run, unless the store is embedded."""
         return replace(record, details=self._server.server_run) if self._server else record
 
-    async def close(self) -> tuple[str, ...]:
+    async def close_and_list_failures(self) -> tuple[str, ...]:
         """Stop the server that iolab started; what could not be ended."""
         server, self._server = self._server, None
         return await server.stop_and_list_leftovers() if server else ()

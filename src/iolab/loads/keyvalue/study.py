@@ -54,8 +54,14 @@ from iolab.loads.keyvalue.workload import (
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, run_overhead_seconds
 from iolab.study.document import StudyDocument
 from iolab.study.file import XFS
-from iolab.study.forecast import VerdictLimit, run_length_limits
-from iolab.study.kinds import HostStudyKind, KnownFacts, LoadDemand, LoadStudyKind, Programs
+from iolab.study.forecast import VerdictLimit, run_length_verdict_limits
+from iolab.study.kinds import (
+    HostStudyKind,
+    KnownFacts,
+    LoadDemand,
+    LoadStudyKind,
+    VersionArgvByProgram,
+)
 from iolab.study.load_tables import LoadTable, StudyTable
 from iolab.study.tables import StudyTables, TableItem, table_name_capitalised
 from iolab.study.targets import targets_of_study
@@ -75,7 +81,7 @@ class ServerSection:
     makes_hosts: Final = False
     study_field: Final = "server"
 
-    def placeholder_table(self, raw_table: object) -> StudyTable:  # noqa: ARG002
+    def fallback_table(self, raw_table: object) -> StudyTable:  # noqa: ARG002
         """What a table that cannot be read counts as."""
         return ServerTable()
 
@@ -106,7 +112,7 @@ class KeyValueStudyKind(LoadStudyKind):
         """See `LoadStudyKind`."""
         return _ycsb_job_text(job) if isinstance(job, YcsbJob) else _db_bench_job_text(job)
 
-    def required_programs(self, study: Study) -> Programs:
+    def version_argv_by_probed_program(self, study: Study) -> VersionArgvByProgram:
         """See `LoadStudyKind`."""
         return {
             program: tool.version_argv for program, tool in required_tools_by_program(study).items()
@@ -176,9 +182,11 @@ class KeyValueStudyKind(LoadStudyKind):
 
     def verdict_limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[VerdictLimit]:
         """Runs that are too short."""
-        return run_length_limits(study, (run for run in runs if isinstance(run.point.job, KeyJob)))
+        return run_length_verdict_limits(
+            study, (run for run in runs if isinstance(run.point.job, KeyJob))
+        )
 
-    def host_faults(
+    def readiness_faults(
         self,
         study: Study,
         plan: Plan,
@@ -188,7 +196,9 @@ class KeyValueStudyKind(LoadStudyKind):
         """Programs that are missing, and targets that are too small."""
         return missing_tool_and_space_faults(study, plan, facts_by_target, device_facts_by_target)
 
-    def plan_with_facts(self, study: Study, plan: Plan, facts_by_target: KnownFacts) -> Plan:
+    def plan_with_demand_from_facts(
+        self, study: Study, plan: Plan, facts_by_target: KnownFacts
+    ) -> Plan:
         """See `plan_with_copy_costs`."""
         return plan_with_copy_costs(
             study, plan, _reflink_support(study, facts_by_target), ASSUMED_WRITE_BYTES_PER_S

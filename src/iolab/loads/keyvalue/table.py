@@ -388,7 +388,7 @@ class DbBenchTable(LoadTable):
             bloom_bits=self.bloom_bits,
         )
         return DbBenchJob(
-            **DbBenchJob.fields_from_keys([*self.non_empty_entries(), ("loaded", loaded)])
+            **DbBenchJob.fields_from_keys([*self.non_null_keys_and_values(), ("loaded", loaded)])
         )
 
 
@@ -427,7 +427,7 @@ class YcsbTable(LoadTable):
         """See `LoadTable`."""
         return YcsbJob(
             **YcsbJob.fields_from_keys(
-                [*self.non_empty_entries(), ("mix", operation_shares(self.mix))]
+                [*self.non_null_keys_and_values(), ("mix", operation_shares(self.mix))]
             )
         )
 
@@ -474,7 +474,7 @@ def operation_shares(table: MixTable) -> tuple[tuple[KeyOperation, float], ...]:
 
 def table_server_settings(table: ServerTable) -> ServerSettings:
     """The server as written; without a table there is none."""
-    return ServerSettings(**ServerSettings.fields_from_keys(table.non_empty_entries()))
+    return ServerSettings(**ServerSettings.fields_from_keys(table.non_null_keys_and_values()))
 
 
 def server_identity(study: Study) -> dict[str, object]:

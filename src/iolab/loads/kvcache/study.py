@@ -89,7 +89,7 @@ class KvCacheStudyKind(LoadStudyKind):
         """Add every fault of its workloads that no single key shows."""
         add_kv_cache_faults(document, tables)
 
-    def host_faults(
+    def readiness_faults(
         self,
         study: Study,
         plan: Plan,

@@ -94,7 +94,9 @@ class KvCacheTable(SearchTable):
     def build_job(self) -> KvCacheJob:
         """See `LoadTable`; a token's bytes are those of the model where nothing else is said."""
         derived = ("tensor_parallel", "layerwise", "kv_bytes_per_token")
-        entries = [(key, value) for key, value in self.non_empty_entries() if key not in derived]
+        entries = [
+            (key, value) for key, value in self.non_null_keys_and_values() if key not in derived
+        ]
         model = MODELS[self.model]
         entries.append(("kv_bytes_per_token", self.kv_bytes_per_token or model.kv_bytes_per_token))
         job = KvCacheJob(**KvCacheJob.fields_from_keys(entries))

@@ -298,7 +298,7 @@ class MdtestDriver(LoadDriver):
         raw = await _run_mdtest(session, host_runs, counters, first.command, halt)
         self.rates = _store_output_and_parse_rates(host_runs, job, raw)
 
-    def with_details(self, record: RunRecord) -> RunRecord:
+    def with_load_details(self, record: RunRecord) -> RunRecord:
         """With the rates that it printed."""
         return replace(record, details=ReportedRunRates(self.rates))
 

@@ -144,7 +144,7 @@ class MetadataStudyKind(LoadStudyKind):
             hint = "a rank shift over two clients of one shared file system avoids it"
             yield VerdictLimit(VerdictLevel.INDICATIVE, why, hint, point_digests(own))
 
-    def host_faults(
+    def readiness_faults(
         self,
         study: Study,
         plan: Plan,

@@ -53,7 +53,9 @@ class MetadataTable(LoadTable):
         """See `LoadTable`; a shift that is left out is a client's ranks."""
         shift = self.ranks[0] if self.rank_shift is None else self.rank_shift
         return MetadataJob(
-            **MetadataJob.fields_from_keys([*self.non_empty_entries(), ("rank_shift", shift)])
+            **MetadataJob.fields_from_keys(
+                [*self.non_null_keys_and_values(), ("rank_shift", shift)]
+            )
         )
 
     @property

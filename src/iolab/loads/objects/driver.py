@@ -179,7 +179,7 @@ class ObjectsDriver(ProcessDriver):
                     and bool(details.tls_ns and details.done_count),
                 )
 
-    async def after_measure(
+    async def follow_up_after_load(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """What the run put is read back where the job asks for it, and removed."""
@@ -283,7 +283,7 @@ class ObjectsDriver(ProcessDriver):
 
         await run_on_each_host(host_runs, read_back_on_host)
 
-    async def close(self) -> tuple[str, ...]:
+    async def close_and_list_failures(self) -> tuple[str, ...]:
         """Remove all objects of the session, unless the study keeps them."""
         session = self._session
         if session is None or session.study.target.keep_files:

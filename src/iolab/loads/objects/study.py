@@ -106,7 +106,7 @@ class ObjectsStudyKind(LoadStudyKind):
             set_up_bytes=total,
         )
 
-    def host_faults(
+    def readiness_faults(
         self,
         study: Study,
         plan: Plan,

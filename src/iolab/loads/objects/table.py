@@ -137,7 +137,7 @@ class ObjectsTable(SearchTable):
         """See `LoadTable`."""
         derived = ("sizes", "size_median", "size_sigma", "size_min", "size_max")
         entries: dict[str, Any] = {
-            key: value for key, value in self.non_empty_entries() if key not in derived
+            key: value for key, value in self.non_null_keys_and_values() if key not in derived
         }
         job = ObjectsJob(**ObjectsJob.fields_from_keys(entries.items()))
         if self.sizes:

@@ -49,7 +49,7 @@ class TrainingStudyKind(LoadStudyKind):
         """Add the faults of accelerators that hosts cannot share."""
         add_training_point_faults(document, study)
 
-    def host_faults(
+    def readiness_faults(
         self,
         study: Study,
         plan: Plan,

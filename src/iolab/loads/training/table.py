@@ -142,7 +142,9 @@ class TrainingTable(SearchTable):
 
     def build_job(self) -> TrainingJob:
         """See `LoadTable`; what is not written is the data set's."""
-        entries = {key: value for key, value in self.non_empty_entries() if key not in DERIVED}
+        entries = {
+            key: value for key, value in self.non_null_keys_and_values() if key not in DERIVED
+        }
         # Of a table with faults other parts of a study ask as well, before it is refused.
         step, bytes_each = self.step or UNKNOWN_STEP, self.mean_sample_bytes or 1
         per_file = self.samples_per_file or (

@@ -199,7 +199,7 @@ def play(
                 played.faults.append(None)
             except IolabError as fault:
                 played.faults.append(fault)
-        played.ends = await driver.close()
+        played.ends = await driver.close_and_list_failures()
         await leave([workdir for workdir in workdirs if not workdir.host.lost_reason])
         return played
 
