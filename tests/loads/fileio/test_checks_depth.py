@@ -12,7 +12,7 @@ from iolab.loads.fileio.checks import (
     check_coordinated_omission,
     check_depth_not_reached,
     check_littles_law,
-    fio_depth_key,
+    fio_depth_level_key,
 )
 from iolab.loads.fileio.workload import Job
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
@@ -31,7 +31,7 @@ def at_depth(iodepth: int, **percent: float) -> RunRecord:
     [(1, "1"), (2, "2"), (3, "2"), (8, "8"), (12, "8"), (63, "32"), (64, ">=64"), (256, ">=64")],
 )
 def test_depths_are_counted_under_the_power_of_two_below(iodepth: int, name: str) -> None:
-    assert fio_depth_key(iodepth) == name
+    assert fio_depth_level_key(iodepth) == name
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from iolab.loads.metadata.workload import (
     MetadataOperation,
     expected_iteration_seconds,
     expected_phase_seconds,
-    operations_per_client,
+    operation_count_per_client,
     space_bytes_per_client,
 )
 from iolab.study.schedule import expand_points
@@ -190,8 +190,8 @@ def test_what_does_not_fit_together(text: str, message: str) -> None:
 
 def test_the_budget_counts_files_and_no_runtime() -> None:
     job = MetadataJob(METADATA_ENGINE, 10, 1000, 0, file_bytes=5000)
-    assert operations_per_client(job, MetadataOperation.FILE_STAT) == 10_000
-    assert operations_per_client(job, MetadataOperation.TREE_REMOVE) == 10
+    assert operation_count_per_client(job, MetadataOperation.FILE_STAT) == 10_000
+    assert operation_count_per_client(job, MetadataOperation.TREE_REMOVE) == 10
     assert job.inodes_per_client == 10_011
     assert space_bytes_per_client(job) == (10_000 * 2 + 11) * 4096
     # 10,000 files at 5000, 50000, 20000 and 5000 a second, twice 10 folders at 1000, six phases.

@@ -16,14 +16,17 @@ from msgspec.structs import replace
 from iolab.core.metric import CheckResult, Metric, RunResult, Verdict, VerdictLevel
 from iolab.core.run import RunStatus
 from iolab.loads.metadata.charts import iteration_rates_chart, operation_color_token
-from iolab.loads.metadata.iterations import best_point_per_configuration, point_statistics
+from iolab.loads.metadata.iterations import (
+    fastest_creating_point_per_configuration,
+    statistics_of_points,
+)
 from iolab.loads.metadata.kind import KIND
 from iolab.loads.metadata.metrics import METADATA_KEYS
 from iolab.loads.metadata.tables import (
+    file_operation_host_rate_keys,
     file_operation_rates_line,
-    host_rate_keys,
+    iteration_summary_table,
     rate_text_without_unit,
-    summary_table,
 )
 from iolab.loads.metadata.workload import MDTEST_ENGINE, MetadataOperation
 from iolab.registry import report_kinds
@@ -110,7 +113,7 @@ def test_markdown_has_a_table_for_each_kind(source: MetadataSource) -> None:
 
 
 def test_the_summary_shows_what_the_statistics_are(source: MetadataSource) -> None:
-    table = summary_table(point_statistics(of_metadata(source)), source.study, {})
+    table = iteration_summary_table(statistics_of_points(of_metadata(source)), source.study, {})
     assert [column.title for column in table.columns][3:8] == [
         "Max",
         "Min",
@@ -173,7 +176,7 @@ def test_a_session_of_metadata_alone_is_a_report() -> None:
 
 
 def test_rates_of_every_iteration_stand_in_the_chart(source: MetadataSource) -> None:
-    points = point_statistics(of_metadata(source))
+    points = statistics_of_points(of_metadata(source))
     figure = iteration_rates_chart("Metadata", points, source.study, series_styles(source.study))
     assert len(figure.table.rows) == 6 * 3
     assert "at worst" in figure.finding
@@ -188,7 +191,7 @@ def test_of_an_invalid_operation_no_mean_is_drawn(source: MetadataSource) -> Non
     spoilt = [
         replace(run, verdict=Verdict(VerdictLevel.INVALID, ())) for run in of_metadata(source)
     ]
-    points = point_statistics(spoilt)
+    points = statistics_of_points(spoilt)
     figure = iteration_rates_chart("Metadata", points, source.study, series_styles(source.study))
     drawn = {end.text for end in figure.plots[0].end_labels}
     for one in points[0].operations:
@@ -202,7 +205,7 @@ def test_a_percentile_needs_enough_operations_in_every_iteration(source: Metadat
     few = {**first.metrics, **dict.fromkeys(far, Metric(None, "ns"))}
     short = replace(first, metrics=few)
     for runs, percent in (([first, *others], 99.5), ([short, *others], 50.0)):
-        create = point_statistics(runs)[0].operations[1]
+        create = statistics_of_points(runs)[0].operations[1]
         assert create.operation is MetadataOperation.FILE_CREATE
         assert create.highest_supported_percentile == percent
         assert (create.median_result_latencies["p99"].value is None) == (runs[0] is short)
@@ -212,11 +215,11 @@ def test_a_percentile_needs_enough_operations_in_every_iteration(source: Metadat
 
 def test_points_of_an_axis_are_told_apart() -> None:
     swept = kpi_with_metadata(JOB, 2, 4, io=False)
-    points = point_statistics(swept.results())
+    points = statistics_of_points(swept.results())
     assert [dict(point.axis) for point in points] == [{"ranks": 2}, {"ranks": 4}]
     figure = iteration_rates_chart("Metadata", points, swept.study, series_styles(swept.study))
     assert "ranks 2: arithmetic mean of operations a second" in figure.finding
-    assert best_point_per_configuration(points)[0].axis == (("ranks", 4),)
+    assert fastest_creating_point_per_configuration(points)[0].axis == (("ranks", 4),)
     matrix = build_report_page(build_brief(swept)).answer.best_table
     assert all("ranks\xa04" in row[1].note for row in matrix.rows)
 
@@ -251,7 +254,9 @@ def test_an_invalid_point_is_no_best_one() -> None:
         else result
         for result in swept.results()
     ]
-    assert best_point_per_configuration(point_statistics(spoilt))[0].axis == (("ranks", 2),)
+    assert fastest_creating_point_per_configuration(statistics_of_points(spoilt))[0].axis == (
+        ("ranks", 2),
+    )
 
 
 def test_a_failed_iteration_is_counted_and_left_out(source: MetadataSource) -> None:
@@ -265,12 +270,12 @@ def test_a_failed_iteration_is_counted_and_left_out(source: MetadataSource) -> N
 
 def test_hosts_of_a_phase_are_counted_alike(source: MetadataSource) -> None:
     result = of_metadata(source)[0]
-    keys = host_rate_keys(result)
+    keys = file_operation_host_rate_keys(result)
     assert keys[0] == "file_create_ops_per_s"
     first, *others = result.hosts
     unknown = {**first.metrics, keys[0]: replace(first.metrics[keys[0]], value=None)}
     short = replace(result, hosts=(replace(first, metrics=unknown), *others))
-    assert host_rate_keys(short) == ("file_create_ops_per_s_whole", *keys[1:])
+    assert file_operation_host_rate_keys(short) == ("file_create_ops_per_s_whole", *keys[1:])
 
 
 def test_each_host_has_its_share(source: MetadataSource) -> None:

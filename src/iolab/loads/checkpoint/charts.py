@@ -47,12 +47,16 @@ def phase_times_of_hosts(hosts: Sequence[HostRun]) -> tuple[PhaseTimes, ...]:
     return tuple(phases)
 
 
-def rank_times_chart(subject: str, hosts: Sequence[HostRun], token: ColorToken) -> Figure | None:
+def rank_times_chart(
+    subject: str, hosts: Sequence[HostRun], color_token: ColorToken
+) -> Figure | None:
     """When each rank ended its save, and its restore; None where none told."""
     phases = phase_times_of_hosts(hosts)
     if not phases:
         return None
-    plots = tuple(_phase_plot(times, hosts, token, place) for place, times in enumerate(phases))
+    plots = tuple(
+        _phase_plot(times, hosts, color_token, place) for place, times in enumerate(phases)
+    )
     return Figure(
         subject=subject,
         title="When each rank ended",
@@ -64,7 +68,9 @@ def rank_times_chart(subject: str, hosts: Sequence[HostRun], token: ColorToken) 
     )
 
 
-def _phase_plot(times: PhaseTimes, hosts: Sequence[HostRun], token: ColorToken, index: int) -> Plot:
+def _phase_plot(
+    times: PhaseTimes, hosts: Sequence[HostRun], color_token: ColorToken, index: int
+) -> Plot:
     ranks = sorted(times.ranks, key=lambda rank: rank.run.rank)
     scale = linear_scale("ns", [float(rank.run.end_ns) for rank in ranks])
     last = ranks[-1].run.rank
@@ -77,7 +83,7 @@ def _phase_plot(times: PhaseTimes, hosts: Sequence[HostRun], token: ColorToken, 
     marks: list[Mark] = [
         LineSegments(token=MUTED, segments=[(None, middle, None, middle)], width=1.2),
         Markers(
-            token=token,
+            token=color_token,
             places=places,
             marker_style=MarkerStyle.PLAIN,
             tip=MarkTooltip(texts=[f"rank {rank.run.rank}" for rank in ranks]),

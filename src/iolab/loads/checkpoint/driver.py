@@ -100,7 +100,7 @@ class CheckpointDriver(ProcessDriver):
                 finally:
                     phases.collect_phase_results()
         finally:
-            phases.fill_host_runs()
+            phases.fill_in_final_results()
             await phases.remove_files()
 
     def begin_measure_phase(self, session: SessionContext, run: PlannedRun) -> None:
@@ -236,7 +236,7 @@ class _CheckpointPhases:
             if state.output is not None:
                 results.outputs.append((self.phase.value, state.output))
 
-    def fill_host_runs(self) -> None:
+    def fill_in_final_results(self) -> None:
         """Fill in the states with what all phases came to, however they ended."""
         for state in self._states:
             results = self._results[state.name]

@@ -228,7 +228,7 @@ def check_depth_not_reached(view: RunView, host_index: int) -> HostAnswer:
     shares: Mapping[str, float] = dict(host.totals.depth_percent) if host.totals else {}
     if not shares:
         return unchecked_answer(f"the engine told no depths{where}")
-    level = fio_depth_key(job.iodepth)
+    level = fio_depth_level_key(job.iodepth)
     share = shares.get(level, 0.0) / 100
     evidence: EvidenceValues = {
         "host": host.host,
@@ -245,7 +245,7 @@ def check_depth_not_reached(view: RunView, host_index: int) -> HostAnswer:
     )
 
 
-def fio_depth_key(iodepth: int) -> str:
+def fio_depth_level_key(iodepth: int) -> str:
     """The level under which fio counts a depth: the power of two at or below it, to `>=64`."""
     if iodepth >= _TOP_LEVEL:
         return f">={_TOP_LEVEL}"

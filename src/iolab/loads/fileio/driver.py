@@ -64,7 +64,7 @@ class IoDriver(ProcessDriver):
 
     def __init__(self, engine: FileEngine[Job]) -> None:
         self._files = engine
-        self._generator_limits = GeneratorLimits()
+        self._generator_limits = GeneratorLimitCache()
         # By data set: before its first load, and after its last.
         self._first_readbacks: dict[str, tuple[Readback, ...]] = {}
         self._last_readbacks: dict[str, tuple[Readback, ...]] = {}
@@ -81,7 +81,7 @@ class IoDriver(ProcessDriver):
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """The generator's limit known; then as `ProcessDriver` does."""
-        await self._generator_limits.set_measured_generator_limits(session, run, host_runs)
+        await self._generator_limits.measure_missing_and_set_limits(session, run, host_runs)
         await super().prepare_for_load(session, run, host_runs)
 
     async def measure(
@@ -401,13 +401,13 @@ class GeneratorLimit(Record):
     fault: str = ""
 
 
-class GeneratorLimits:
+class GeneratorLimitCache:
     """The limits that a session knows, each set of hosts' measured when its first run comes."""
 
     def __init__(self) -> None:
         self._known: dict[_Kinds, Mapping[str, GeneratorLimit]] = {}
 
-    async def set_measured_generator_limits(
+    async def measure_missing_and_set_limits(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """Give each host's state its limit, measured on all at once where it is not known.

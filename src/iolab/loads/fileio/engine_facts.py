@@ -47,7 +47,7 @@ def fio_unusable_reason(tool: ToolFacts | None) -> str | None:
     return None
 
 
-def _fio_version_or_state_text(host_facts: HostFacts) -> str:
+def _fio_version_none_or_unknown_text(host_facts: HostFacts) -> str:
     tool = host_facts.tool_facts(FIO_ENGINE)
     if tool is None or tool.path is None:
         return "none"
@@ -84,7 +84,7 @@ FILE_ENGINES: Final[Mapping[str, FileEngineFacts]] = MappingProxyType(
                 FIO_ENGINE,
                 FIO_ENGINE,
                 {FIO_ENGINE: (FIO_ENGINE, "--version")},
-                _fio_version_or_state_text,
+                _fio_version_none_or_unknown_text,
                 unequal_versions_hint="Install the same version on all; versions differ in what "
                 "they do and count.",
                 fault_of_facts=lambda facts: fio_unusable_reason(facts.tool_facts(FIO_ENGINE)),

@@ -17,19 +17,19 @@ from iolab.loads.metadata.iterations import (
     HEADLINE,
     OperationStatistics,
     PointStatistics,
-    best_point_per_configuration,
-    point_statistics,
+    fastest_creating_point_per_configuration,
+    statistics_of_points,
 )
 from iolab.loads.metadata.metrics import sum_metadata_phases
 from iolab.loads.metadata.tables import (
     OPERATION_NAMES,
     iteration_count_text,
+    iteration_summary_table,
     mean_rate_text,
     point_label,
     rate_text_without_unit,
     rate_window_text,
     rates_and_latencies_note,
-    summary_table,
 )
 from iolab.loads.metadata.workload import FILE_OPERATIONS, MetadataOperation
 from iolab.report.brief import Brief, LatencyCurves
@@ -80,13 +80,13 @@ HEAD: Final = 8
 _AXIS: Final = "operations a second"
 
 
-def operation_charts(
+def operation_chart_groups(
     brief: Brief,
     workload: Workload,
     results: Sequence[RunResult],
 ) -> list[ChartGroup]:
     """The workload's summary, rates of every iteration, and latencies of the median one."""
-    points = [point for point in point_statistics(results) if point.operations]
+    points = [point for point in statistics_of_points(results) if point.operations]
     if not points:
         return []
     # Of invalid runs alone the table has the rates, and a chart nothing to compare.
@@ -101,7 +101,7 @@ def operation_charts(
         else ()
     )
     further: list[Figure] = []
-    for point in best_point_per_configuration(points):
+    for point in fastest_creating_point_per_configuration(points):
         shown = next(
             (operation for operation in point.operations if operation.operation is HEADLINE),
             point.operations[0],
@@ -118,7 +118,7 @@ def operation_charts(
         }
         curves = operation_latency_distribution_figure(workload.title, title, chart_data, tails)
         further += [curves] if curves else []
-    table = summary_table(points, brief.study, brief.run_anchors)
+    table = iteration_summary_table(points, brief.study, brief.run_anchors)
     iterations = "; ".join(dict.fromkeys(iteration_count_text(point) for point in points))
     note = f"{iterations}. {rates_and_latencies_note(table)}"
     return [ChartGroup(workload.title, figures, table, note, appendix_figures=tuple(further))]
@@ -156,7 +156,7 @@ def iteration_rates_chart(
                 y = top + NAME_ROOM + LINE * line + LINE / 2 - 3
                 token = styles[point.configuration].token
                 marks += _iteration_markers(own, point, y, token)
-                text = _mean_label(own, point, points)
+                text = _mean_rate_label(own, point, points)
                 ends += [LineEndLabel(text, y, token)] if text != DASH else []
     left_out = len(points) - len(drawn)
     mean = "; beside it stands the arithmetic mean of a row, in operations a second" if ends else ""
@@ -191,20 +191,22 @@ def _statistics_of_operation(
 
 
 def _iteration_markers(
-    statistics: OperationStatistics, point: PointStatistics, y: float, token: ColorToken
+    statistics: OperationStatistics, point: PointStatistics, y: float, color_token: ColorToken
 ) -> list[Mark]:
     """A guide and a marker for each iteration, by its verdict."""
     marks: list[Mark] = [LineSegments(token=FAINT, segments=[(None, y, None, y)], width=1)]
-    rates = [(value, level) for value, level in _rates_and_levels(statistics, point) if value > 0]
+    rates = [
+        (value, level) for value, level in _rates_and_verdict_levels(statistics, point) if value > 0
+    ]
     if rates:
         places = [(value, y) for value, _ in rates]
         levels = [level for _, level in rates]
         tip = MarkTooltip(OPERATION_NAMES[statistics.operation])
-        marks.append(Markers(token=token, places=places, levels=levels, tip=tip))
+        marks.append(Markers(token=color_token, places=places, levels=levels, tip=tip))
     return marks
 
 
-def _mean_label(
+def _mean_rate_label(
     statistics: OperationStatistics, point: PointStatistics, points: Sequence[PointStatistics]
 ) -> str:
     """The mean, before it what tells the points of a configuration apart; none where invalid."""
@@ -214,7 +216,7 @@ def _mean_label(
     return f"{values}: {mean}" if several else mean
 
 
-def _rates_and_levels(
+def _rates_and_verdict_levels(
     statistics: OperationStatistics, point: PointStatistics
 ) -> list[tuple[float, VerdictLevel]]:
     """(rate, verdict) of each iteration."""
@@ -225,8 +227,8 @@ def _rates_and_levels(
     ]
 
 
-def _text_mark(text: str, x: float, y: float, token: ColorToken) -> Mark:
-    return TextMark(token=token, places=[(x, y, text)], is_fixed=True)
+def _text_mark(text: str, x: float, y: float, color_token: ColorToken) -> Mark:
+    return TextMark(token=color_token, places=[(x, y, text)], is_fixed=True)
 
 
 def _mean_rates_sentence(points: Sequence[PointStatistics], study: Study) -> str:
@@ -303,7 +305,7 @@ def operation_latency_distribution_figure(
     return latency_distribution_figure(subject, title, drawn, "operations") if drawn else None
 
 
-def run_latency_curves(record: RunRecord, name: str) -> LatencyCurves:
+def file_operation_latency_curves(record: RunRecord, whole_curve_name: str) -> LatencyCurves:
     """The latencies of one run, of each operation on files."""
     phases = sum_metadata_phases(record)
     hosts = list(range(len(record.hosts)))
@@ -311,7 +313,7 @@ def run_latency_curves(record: RunRecord, name: str) -> LatencyCurves:
         latency_curve(OPERATION_NAMES[phase.operation], phase.histogram(hosts))
         for phase in phases.file_phases
     )
-    return LatencyCurves(LatencyCurve(name, 0, (), ()), curves, phases.span())
+    return LatencyCurves(LatencyCurve(whole_curve_name, 0, (), ()), curves, phases.span())
 
 
 def operation_panels_of_run(record: RunRecord, grid: TimeGrid) -> list[Panel]:

@@ -180,24 +180,25 @@ def check_reported_rates(view: MetadataView) -> CheckAnswer:
 
 
 def _reported_rate_answer(
-    operation: MetadataOperation, implied_count: float, requested: int, engine: str
+    operation: MetadataOperation, implied_count: float, requested_count: int, engine_name: str
 ) -> CheckAnswer:
-    deviation = abs(implied_count - requested) / max(requested, 1)
+    deviation = abs(implied_count - requested_count) / max(requested_count, 1)
     evidence: EvidenceValues = {
         "phase": operation.display_name,
         "implied_ops": implied_count,
-        "asked_ops": requested,
+        "asked_ops": requested_count,
         "difference_share": deviation,
     }
     if deviation <= REPORTED_GOOD:
         return valid_answer(
-            f"The rates that {engine} prints fit the requested operations.", **evidence
+            f"The rates that {engine_name} prints fit the requested operations.", **evidence
         )
     verdict = invalid_answer if deviation > REPORTED_BAD else indicative_answer
     return verdict(
-        f"The rate of {operation.display_name} that {engine} prints stands for "
+        f"The rate of {operation.display_name} that {engine_name} prints stands for "
         f"{format_count(implied_count)} "
-        f"operations, asked were {format_count(requested)} ({percent_text(deviation)} apart).",
+        f"operations, asked were {format_count(requested_count)} "
+        f"({percent_text(deviation)} apart).",
         **evidence,
     )
 
@@ -539,7 +540,7 @@ def check_metadata_operations_counted(view: MetadataView) -> CheckAnswer:
     )
 
 
-class _FileCounts(Record):
+class _ClaimedFiles(Record):
     """Files that some hosts claim, for how long all of them were there, None if not known."""
 
     created: int
@@ -560,7 +561,7 @@ def _file_count_answers(view: MetadataView, host_indexes: list[int]) -> Iterator
             f"The target's file system was requested its inodes {used.size} times, too few to tell."
         )
         return
-    files = _files_claimed_by_hosts(view, host_indexes)
+    files = _claimed_files_of_hosts(view, host_indexes)
     begun, most, ended = int(used[0]), int(used.max()), int(used[-1])
     for word, claimed, counted in (
         (MetadataOperation.FILE_CREATE.display_name, files.created, most - begun),
@@ -591,10 +592,10 @@ def _file_system_suffix_text(view: MetadataView, host_indexes: list[int]) -> str
     return "" if len(host_indexes) == len(view.hosts) else f" of {view.hosts[host_indexes[0]].host}"
 
 
-def _can_samples_miss_files(view: MetadataView, files: _FileCounts) -> bool:
+def _can_samples_miss_files(view: MetadataView, claimed_files: _ClaimedFiles) -> bool:
     """Whether no sample need have seen all files."""
     interval_s = view.record.telemetry_interval_ms / 1000
-    return files.lifetime_s is None or files.lifetime_s < SAMPLES_SURE * interval_s
+    return claimed_files.lifetime_s is None or claimed_files.lifetime_s < SAMPLES_SURE * interval_s
 
 
 def _used_inode_samples(view: MetadataView, host_index: int) -> Ints:
@@ -608,7 +609,7 @@ def _used_inode_samples(view: MetadataView, host_index: int) -> Ints:
     return np.asarray(table.value[inode_rows], dtype=np.int64)
 
 
-def _files_claimed_by_hosts(view: MetadataView, host_indexes: list[int]) -> _FileCounts:
+def _claimed_files_of_hosts(view: MetadataView, host_indexes: list[int]) -> _ClaimedFiles:
     if not does_engine_report_host_counts(view):
         # mdtest tells of the fleet alone, whose clients all work on one file system.
         job = view.metadata_job
@@ -619,7 +620,7 @@ def _files_claimed_by_hosts(view: MetadataView, host_indexes: list[int]) -> _Fil
             if rate.operation in (MetadataOperation.FILE_STAT, MetadataOperation.FILE_READ)
         ]
         timed = [seconds for seconds in between if seconds is not None]
-        return _FileCounts(asked, asked, sum(timed) if timed else None)
+        return _ClaimedFiles(asked, asked, sum(timed) if timed else None)
     phases = {phase.operation: phase for phase in view.metadata_sums.phases}
 
     def completed_operation_count(operation: MetadataOperation) -> int:
@@ -633,7 +634,7 @@ def _files_claimed_by_hosts(view: MetadataView, host_indexes: list[int]) -> _Fil
     kept_s = None
     if created and gone and created.span and gone.span:
         kept_s = (gone.span.start_ns - created.span.end_ns) / 1e9
-    return _FileCounts(
+    return _ClaimedFiles(
         completed_operation_count(MetadataOperation.FILE_CREATE),
         completed_operation_count(MetadataOperation.FILE_REMOVE),
         kept_s,

@@ -104,19 +104,19 @@ def is_metadata_result(result: RunResult) -> bool:
     return MetadataOperation.FILE_CREATE.phase_rate_key in result.metrics
 
 
-def point_statistics(results: Sequence[RunResult]) -> tuple[PointStatistics, ...]:
+def statistics_of_points(results: Sequence[RunResult]) -> tuple[PointStatistics, ...]:
     """Every point of metadata load among the results, in their order."""
     grouped: dict[tuple[str, tuple[str, ...]], list[RunResult]] = {}
     for result in results:
         if is_metadata_result(result):
             grouped.setdefault((result.digest, result.excluded_hosts), []).append(result)
-    return tuple(_point_statistics(group) for group in grouped.values())
+    return tuple(_statistics_of_point(group) for group in grouped.values())
 
 
-def _point_statistics(group: Sequence[RunResult]) -> PointStatistics:
-    done = sorted((r for r in group if r.status is RunStatus.DONE), key=lambda r: r.repeat)
+def _statistics_of_point(results: Sequence[RunResult]) -> PointStatistics:
+    done = sorted((r for r in results if r.status is RunStatus.DONE), key=lambda r: r.repeat)
     operations = [_operation_statistics(operation, done) for operation in MetadataOperation]
-    first = group[0]
+    first = results[0]
     return PointStatistics(
         configuration=first.configuration,
         workload=first.workload,
@@ -124,7 +124,7 @@ def _point_statistics(group: Sequence[RunResult]) -> PointStatistics:
         digest=first.digest,
         excluded_hosts=first.excluded_hosts,
         results=tuple(done),
-        left_out_count=len(group) - len(done),
+        left_out_count=len(results) - len(done),
         operations=tuple(operation for operation in operations if operation is not None),
     )
 
@@ -173,17 +173,19 @@ def _metric_value(result: RunResult, metric_key: str) -> float | None:
     return None if metric is None else metric.value
 
 
-def best_point_per_configuration(points: Sequence[PointStatistics]) -> tuple[PointStatistics, ...]:
+def fastest_creating_point_per_configuration(
+    points: Sequence[PointStatistics],
+) -> tuple[PointStatistics, ...]:
     """Of each configuration the point that creates most, of those that are not invalid if any."""
     best: dict[tuple[str, tuple[str, ...]], PointStatistics] = {}
     for point in points:
         key = (point.configuration, point.excluded_hosts)
-        if key not in best or _point_order_key(point) > _point_order_key(best[key]):
+        if key not in best or _creation_rate_order_key(point) > _creation_rate_order_key(best[key]):
             best[key] = point
     return tuple(best.values())
 
 
-def _point_order_key(point: PointStatistics) -> tuple[bool, float]:
+def _creation_rate_order_key(point: PointStatistics) -> tuple[bool, float]:
     create = next(
         (operation for operation in point.operations if operation.operation is HEADLINE), None
     )

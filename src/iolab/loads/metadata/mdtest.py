@@ -291,7 +291,7 @@ class MdtestDriver(LoadDriver):
         first = host_runs[0]
         folder = f"mdtest.{run.repeat}.{run.attempt}"
         places = [
-            RankPlacement(host_run.name, mpi_address(host_run.workdir), job.ranks)
+            RankPlacement(host_run.name, mpi_host_address(host_run.workdir), job.ranks)
             for host_run in host_runs
         ]
         first.command = measure_command(mpi, job, places, first.workdir.dir, folder)
@@ -303,7 +303,7 @@ class MdtestDriver(LoadDriver):
         return replace(record, details=ReportedRunRates(self.rates))
 
 
-def mpi_address(workdir: WorkDirectory) -> str:
+def mpi_host_address(workdir: WorkDirectory) -> str:
     """Where the other clients find this one: its address for ssh, else its name in the study.
 
     This machine is `localhost`, which serves as long as it is the only client.

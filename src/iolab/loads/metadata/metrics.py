@@ -159,7 +159,9 @@ def all_ranks_busy_windows(
     None where the host told no times.
     """
     return tuple(
-        _controller_window(run.last_start_real_ns, run.first_end_real_ns, host) if run else None
+        _window_on_controller_clock(run.last_start_real_ns, run.first_end_real_ns, host)
+        if run
+        else None
         for run, host in zip(operation_runs, hosts, strict=True)
     )
 
@@ -169,12 +171,16 @@ def any_rank_busy_windows(
 ) -> tuple[Window | None, ...]:
     """Each host's first rank's start and last rank's end, on the controller's clock."""
     return tuple(
-        _controller_window(run.first_start_real_ns, run.last_end_real_ns, host) if run else None
+        _window_on_controller_clock(run.first_start_real_ns, run.last_end_real_ns, host)
+        if run
+        else None
         for run, host in zip(operation_runs, hosts, strict=True)
     )
 
 
-def _controller_window(start_ns: int | None, end_ns: int | None, host: HostRun) -> Window | None:
+def _window_on_controller_clock(
+    start_ns: int | None, end_ns: int | None, host: HostRun
+) -> Window | None:
     """Between two moments of the host's clock, on the controller's; None where one is not told."""
     if start_ns is None or end_ns is None:
         return None

@@ -31,7 +31,7 @@ from iolab.loads.metadata.workload import (
     MetadataOperation,
     OperationRun,
     expected_phase_seconds,
-    operations_per_client,
+    operation_count_per_client,
 )
 from iolab.record import Record
 from iolab.session.context import SessionContext
@@ -108,7 +108,7 @@ def ranks_by_host(job: MetadataJob, host_count: int) -> tuple[HostRanks, ...]:
 def phase_request(
     job: MetadataJob,
     host_ranks: HostRanks,
-    folders: Mapping[int, str],
+    folder_by_host_index: Mapping[int, str],
     operation: MetadataOperation,
     *,
     iteration: int,
@@ -117,13 +117,13 @@ def phase_request(
 ) -> dict[str, object]:
     """The arguments of a `metadata` request.
 
-    `folders` are the scratch folders of the host and of its `others`, by index, as that host sees
+    `folder_by_host_index` are the scratch folders of the host and of its `others` as that host sees
     them. `created_file_counts` are the files that each rank of a host made, by the host's index,
     where not all made `files_per_rank`. With `is_cleanup` the ranks work on their own
     files, whatever the job says, and take the time that they need.
     """
     asked: dict[str, object] = {
-        "dir": folders[host_ranks.host_index],
+        "dir": folder_by_host_index[host_ranks.host_index],
         "phase": operation.display_name,
         "first_rank": host_ranks.first_rank,
         "ranks": host_ranks.ranks,
@@ -140,25 +140,29 @@ def phase_request(
         job.rank_shift % host_ranks.total_ranks if not is_cleanup and operation in SHIFTED else 0
     )
     if operation in SHIFTED and created_file_counts:
-        asked["files"] = _expected_files_per_rank(job, host_ranks, created_file_counts, shift)
+        asked["files"] = _files_found_by_each_rank(job, host_ranks, created_file_counts, shift)
     if shift:
         asked["shift"] = shift
         asked["others"] = [
-            {"dir": folders[maker], "first_rank": maker * job.ranks, "ranks": job.ranks}
+            {
+                "dir": folder_by_host_index[maker],
+                "first_rank": maker * job.ranks,
+                "ranks": job.ranks,
+            }
             for maker in host_ranks.other_file_creator_indexes
         ]
     return asked
 
 
-def _expected_files_per_rank(
+def _files_found_by_each_rank(
     job: MetadataJob,
     host_ranks: HostRanks,
     created_file_counts: Mapping[int, Sequence[int]],
-    shift: int,
+    rank_shift: int,
 ) -> list[int]:
     """The files that each rank of a host finds, in the ranks' order."""
     makers = (
-        (host_ranks.first_rank + nth + shift) % host_ranks.total_ranks
+        (host_ranks.first_rank + nth + rank_shift) % host_ranks.total_ranks
         for nth in range(host_ranks.ranks)
     )
     return [created_file_counts[rank // job.ranks][rank % job.ranks] for rank in makers]
@@ -236,7 +240,7 @@ class MetadataPhaseReader:
                 # Time was over, as it was to be: what nobody came to was not asked for.
                 asked, skipped = asked - skipped, 0
         self._require_equal_counts(answer)
-        self._scale_intervals(answer.latency_sum_ns)
+        self._scale_latency_sums(answer.latency_sum_ns)
         return OperationRun(
             operation=self._operation,
             requested=asked,
@@ -263,7 +267,7 @@ class MetadataPhaseReader:
         if total.any():
             raise ValueError("its intervals hold other latencies")
 
-    def _scale_intervals(self, exact_latency_sum_ns: int) -> None:
+    def _scale_latency_sums(self, exact_latency_sum_ns: int) -> None:
         parts = [part for interval in self.intervals for part in interval.directions]
         rough_ns = sum(part.lat_sum_ns for part in parts)
         factor = exact_latency_sum_ns / rough_ns if rough_ns else 1.0
@@ -272,23 +276,33 @@ class MetadataPhaseReader:
                 interval.seq,
                 interval.end_real_ns,
                 interval.span_ns,
-                (_scaled_interval(interval.directions[0], factor),),
+                (_with_scaled_latency_sum(interval.directions[0], factor),),
             )
             for interval in self.intervals
         ]
 
 
 def _requested_operation_count(
-    job: MetadataJob, host_ranks: HostRanks, operation: MetadataOperation, files: Sequence[int]
+    job: MetadataJob,
+    host_ranks: HostRanks,
+    operation: MetadataOperation,
+    files_by_rank: Sequence[int],
 ) -> int:
     if operation not in FILE_OPERATIONS_OF_RANKS:
         return host_ranks.ranks
-    return sum(files) if files else host_ranks.ranks * job.files_per_rank
+    return sum(files_by_rank) if files_by_rank else host_ranks.ranks * job.files_per_rank
 
 
-def _scaled_interval(part: DirectionInterval, factor: float) -> DirectionInterval:
+def _with_scaled_latency_sum(
+    direction_interval: DirectionInterval, factor: float
+) -> DirectionInterval:
     return DirectionInterval(
-        part.direction, part.ios, part.bytes, part.lat_sum_ns * factor, part.bins, part.counts
+        direction_interval.direction,
+        direction_interval.ios,
+        direction_interval.bytes,
+        direction_interval.lat_sum_ns * factor,
+        direction_interval.bins,
+        direction_interval.counts,
     )
 
 
@@ -326,16 +340,16 @@ async def send_phase_and_wait(
     return last
 
 
-async def measure_phase(
+async def run_measured_phase(
     host: Host,
     request: Mapping[str, object],
-    start: CommonStartTime,
+    common_start: CommonStartTime,
     go_real_ns: int,
     halt: asyncio.Event,
     reader: MetadataPhaseReader,
     on_interval: Callable[[Interval], None],
     *,
-    operation_count: int,
+    expected_operation_count: int,
 ) -> MetadataPhaseAnswer:
     """A phase that counts: begun at `go_real_ns` of the host's clock, read by `reader`.
 
@@ -350,7 +364,7 @@ async def measure_phase(
         except ValueError as fault:
             _mark_lost_and_raise(host, "an interval", fault)
 
-    limit_s = start.lead_s + phase_wall_limit_s(operation_count)
+    limit_s = common_start.lead_s + phase_wall_limit_s(expected_operation_count)
     timed = {**request, "start_at_real_ns": go_real_ns}
     final = await send_phase_and_wait(host, timed, halt, add_and_report_interval, limit_s=limit_s)
     measured = read_answer(host.name, MetadataPhaseAnswer, final)
@@ -403,7 +417,7 @@ class MetadataDriver(LoadDriver):
         try:
             await iteration.measure()
         finally:
-            iteration.fill_host_runs()
+            iteration.fill_in_final_results()
             await iteration.stop_telemetry()
 
 
@@ -445,7 +459,7 @@ class _MetadataIteration:
 
     async def measure(self) -> None:
         """Watch, load, and look again. Raises HostError or EngineError when a host failed."""
-        await run_on_each_host(self._states, self._connect_and_snapshot_host)
+        await run_on_each_host(self._states, self._begin_watch_and_snapshot_host)
         failure: HostError | EngineError | None = None
         try:
             await run_with_background(
@@ -454,12 +468,14 @@ class _MetadataIteration:
             await run_on_each_host(self._states, self._take_final_snapshot_of_host)
         except (HostError, EngineError) as raised:
             failure = raised
-        if self._unclean_hosts and self._must_remove_files():
-            await self._remove_files((MetadataOperation.FILE_REMOVE, MetadataOperation.TREE_REMOVE))
+        if self._unclean_hosts and self._should_clean_up_files():
+            await self._clean_up_files(
+                (MetadataOperation.FILE_REMOVE, MetadataOperation.TREE_REMOVE)
+            )
         if failure:
             raise failure
 
-    def fill_host_runs(self) -> None:
+    def fill_in_final_results(self) -> None:
         """Fill in what is known only at the end, however it came."""
         for state in self._states:
             done = tuple(self._done[state.name])
@@ -481,7 +497,7 @@ class _MetadataIteration:
         await asyncio.gather(*self._telemetry_tasks.values(), return_exceptions=True)
         await end_watches(self._watches, self._states)
 
-    async def _connect_and_snapshot_host(self, host_run: HostRunInProgress) -> None:
+    async def _begin_watch_and_snapshot_host(self, host_run: HostRunInProgress) -> None:
         hello = await host_run.workdir.host.connect()
         host_run.engine_version = f"iolab-agent {hello.version}"
         asked = self._operation_request(host_run, MetadataOperation.FILE_STAT)
@@ -504,7 +520,7 @@ class _MetadataIteration:
                 await self._drop_caches(operation)
             if operation is MetadataOperation.TREE_REMOVE and self._files_left:
                 # Time was over before all files were gone, and a folder has to be empty.
-                await self._remove_files((MetadataOperation.FILE_REMOVE,))
+                await self._clean_up_files((MetadataOperation.FILE_REMOVE,))
             if self._halt.is_set():
                 return
             await self._measure_phase(operation)
@@ -531,7 +547,7 @@ class _MetadataIteration:
         self._session.begin_session_phase(
             SessionPhase.MEASURE, self._run, operation.display_name, seconds
         )
-        await run_on_each_host(self._states, self._read_clock)
+        await run_on_each_host(self._states, self._store_clock_offset)
         set_up_s = self._job.ranks * RANK_ALLOWANCE_S
         start = common_start_time(self._session, self._states, set_up_s)
         self._start_telemetry_once(start)
@@ -546,7 +562,7 @@ class _MetadataIteration:
 
         await run_on_each_host(self._states, measure_phase_on_host)
 
-    async def _read_clock(self, host_run: HostRunInProgress) -> None:
+    async def _store_clock_offset(self, host_run: HostRunInProgress) -> None:
         host_run.clock_offset = await measure_clock_offset(
             host_run.workdir.host, self._session.clock
         )
@@ -583,7 +599,7 @@ class _MetadataIteration:
         if operation is not MetadataOperation.TREE_REMOVE:
             self._unclean_hosts.add(host_run.name)
         try:
-            answers = await measure_phase(
+            answers = await run_measured_phase(
                 host_run.workdir.host,
                 asked,
                 start,
@@ -591,7 +607,7 @@ class _MetadataIteration:
                 self._halt,
                 reader,
                 lambda interval: self._emit_interval(host_run, interval, offset_ns),
-                operation_count=operations_per_client(self._job, operation),
+                expected_operation_count=operation_count_per_client(self._job, operation),
             )
             try:
                 phase = reader.build_operation_run(answers)
@@ -619,18 +635,18 @@ class _MetadataIteration:
         elapsed_s = (interval.end_real_ns - offset_ns - self._began_ns) / NS_PER_S
         self._session.emit(interval.to_event(host_run.name, self._run, elapsed_s))
 
-    def _must_remove_files(self) -> bool:
+    def _should_clean_up_files(self) -> bool:
         """A stop leaves everything to the end of the scratch folder, unless that is to be kept."""
         return self._session.study.target.keep_files or not self._session.stop.is_requested
 
-    async def _remove_files(self, operations: Sequence[MetadataOperation]) -> None:
+    async def _clean_up_files(self, operations: Sequence[MetadataOperation]) -> None:
         """Remove what this run made and left, uncounted, so that the next one finds its room.
 
         What cannot be removed now goes with the scratch folder, if that goes.
         """
         halt = asyncio.Event()
 
-        async def remove_files_on_host(
+        async def clean_up_on_host(
             host_run: HostRunInProgress, operation: MetadataOperation
         ) -> None:
             if host_run.workdir.host.lost_reason:
@@ -641,20 +657,20 @@ class _MetadataIteration:
                     self._operation_request(host_run, operation, is_cleanup=True),
                     halt,
                     lambda _: None,
-                    limit_s=phase_wall_limit_s(operations_per_client(self._job, operation)),
+                    limit_s=phase_wall_limit_s(operation_count_per_client(self._job, operation)),
                 )
 
-        async def remove_files_on_all_hosts() -> None:
+        async def clean_up_on_all_hosts() -> None:
             for operation in operations:
                 await asyncio.gather(
-                    *(remove_files_on_host(host_run, operation) for host_run in self._states)
+                    *(clean_up_on_host(host_run, operation) for host_run in self._states)
                 )
 
         if self._session.study.target.keep_files:
-            await remove_files_on_all_hosts()
+            await clean_up_on_all_hosts()
         else:
             await run_with_background(
-                remove_files_on_all_hosts(), self._session.stop.forward_to_event(halt)
+                clean_up_on_all_hosts(), self._session.stop.forward_to_event(halt)
             )
 
     def _operation_request(

@@ -111,7 +111,7 @@ def metadata_target_faults(
         configurations = {name for place in group for name in place.target.configurations}
         for configuration in sorted(configurations):
             sharing = [place for place in group if configuration in place.target.configurations]
-            fault = _space_fault(_point_needing_most_inodes(plan, configuration), sharing)
+            fault = _inodes_or_space_fault(_point_needing_most_inodes(plan, configuration), sharing)
             if fault is not None and fault not in faults:
                 faults.append(fault)
     return faults
@@ -137,7 +137,8 @@ def _unshared_target_faults(
         asking = [
             point
             for point in plan.points
-            if point.configuration == configuration.id and _uses_files_of_others(point, len(own))
+            if point.configuration == configuration.id
+            and _uses_files_of_other_clients(point, len(own))
         ]
         if not asking:
             continue
@@ -154,7 +155,7 @@ def _unshared_target_faults(
             yield Fault(message, _SHARE)
 
 
-def _uses_files_of_others(point: Point, client_count: int) -> bool:
+def _uses_files_of_other_clients(point: Point, client_count: int) -> bool:
     """Whether a client works on what another one made."""
     job = point.job
     if not isinstance(job, MetadataJob) or client_count < 2:
@@ -181,14 +182,16 @@ def _needed_inodes_and_bytes(point: Point) -> tuple[int, int]:
     )
 
 
-def _space_fault(point: Point | None, sharing: Sequence[HostTarget]) -> Fault | None:
+def _inodes_or_space_fault(
+    point: Point | None, targets_on_file_system: Sequence[HostTarget]
+) -> Fault | None:
     if point is None:
         return None
-    inodes, space = (need * len(sharing) for need in _needed_inodes_and_bytes(point))
-    first = sharing[0]
+    inodes, space = (need * len(targets_on_file_system) for need in _needed_inodes_and_bytes(point))
+    first = targets_on_file_system[0]
     where = f"{quote_value(first.target.path)} on host {quote_value(first.target.host)}"
-    if len(sharing) > 1:
-        where += f", shared by {len(sharing)} hosts,"
+    if len(targets_on_file_system) > 1:
+        where += f", shared by {len(targets_on_file_system)} hosts,"
     # Some file systems have no fixed number of inodes and say 0.
     if 0 < first.target_facts.free_inodes < inodes:
         message = (

@@ -13,18 +13,18 @@ from iolab.core.workload import NamedOperation, Workload
 from iolab.loads.metadata.iterations import (
     OperationStatistics,
     PointStatistics,
-    best_point_per_configuration,
-    point_statistics,
+    fastest_creating_point_per_configuration,
+    statistics_of_points,
 )
 from iolab.loads.metadata.tables import (
     OPERATION_NAMES,
+    file_operation_host_rate_keys,
     file_operation_rates_line,
-    host_rate_keys,
     iteration_statistics_document,
+    iteration_summary_table,
     jobs_table,
     operation_metric_columns,
     rates_and_latencies_note,
-    summary_table,
 )
 from iolab.loads.metadata.terminal import operation_renderables
 from iolab.loads.metadata.workload import FILE_OPERATIONS, MetadataJob, MetadataOperation
@@ -62,7 +62,7 @@ class MetadataReport(LoadReport):
 
     def compared_host_metric_keys(self, result: RunResult) -> Sequence[str]:
         """The rate of each operation on files."""
-        return host_rate_keys(result)
+        return file_operation_host_rate_keys(result)
 
     def metric_keys_and_headings(
         self, metrics: Sequence[Mapping[str, Metric]]
@@ -72,13 +72,13 @@ class MetadataReport(LoadReport):
 
     def host_ranking_metric_key(self, result: RunResult, workload: Workload) -> str:  # noqa: ARG002
         """The rate at which hosts make files."""
-        return host_rate_keys(result)[0]
+        return file_operation_host_rate_keys(result)[0]
 
     def latency_curves(self, record: RunRecord, curve_name: str) -> LatencyCurves:
         """Each operation on files."""
-        from iolab.loads.metadata.charts import run_latency_curves
+        from iolab.loads.metadata.charts import file_operation_latency_curves
 
-        return run_latency_curves(record, curve_name)
+        return file_operation_latency_curves(record, curve_name)
 
     def timeline_panels(self, record: RunRecord, grid: TimeGrid) -> list[Panel]:
         """Rate and p99 of each operation on files, all hosts together, while its phase ran."""
@@ -103,10 +103,10 @@ class MetadataReport(LoadReport):
 
     def charts_by_workload(self, brief: Brief) -> Charts:
         """Of every workload, also of one point."""
-        from iolab.loads.metadata.charts import operation_charts
+        from iolab.loads.metadata.charts import operation_chart_groups
 
         return {
-            workload.id: operation_charts(
+            workload.id: operation_chart_groups(
                 brief,
                 workload,
                 [run for run in brief.results if run.workload == workload.id],
@@ -140,7 +140,7 @@ class MetadataReport(LoadReport):
 
     def markdown_tables(self, study: Study, results: Sequence[RunResult]) -> str:
         """A row for each operation of each point."""
-        table = summary_table(point_statistics(results), study, {})
+        table = iteration_summary_table(statistics_of_points(results), study, {})
         return f"\n{table_markdown(table)}\n\n{rates_and_latencies_note(table)}\n"
 
     def result_document_parts(
@@ -159,8 +159,8 @@ def best_operation_figures(measurements: MeasurementSource) -> tuple[BestFigure,
     for workload in measurements.study.workloads:
         results = [result for result in measurements.results if result.workload == workload.id]
         if isinstance(workload.job, MetadataJob) and results:
-            points = point_statistics(results)
-            for point in best_point_per_configuration(points):
+            points = statistics_of_points(results)
+            for point in fastest_creating_point_per_configuration(points):
                 own_points = [at for at in points if at.configuration == point.configuration]
                 own = next(
                     (summary for summary in measurements.points if summary.digest == point.digest),
@@ -248,7 +248,7 @@ def _whole_phase_rates_text(statistics: OperationStatistics) -> str:
 
 
 def _phase_objection_code_and_text(
-    runs: Sequence[RunResult], level: VerdictLevel, operation: str
+    runs: Sequence[RunResult], verdict_level: VerdictLevel, operation_name: str
 ) -> tuple[str, str] | None:
     """The objection to an operation; else to its run, and which phase that is about.
 
@@ -257,16 +257,16 @@ def _phase_objection_code_and_text(
     found = [
         (objection, objection.evidence.get("phase"))
         for run in runs
-        if run.verdict.level is level
+        if run.verdict.level is verdict_level
         for objection in run.verdict.objections
-        if objection.level is level
+        if objection.level is verdict_level
     ]
     for objection, phase in found:
-        if phase == operation:
+        if phase == operation_name:
             return objection.code, objection.message
     if not found or found[0][1] is None:
         return None
     code = found[0][0].code
     phases = dict.fromkeys(str(phase) for objection, phase in found if objection.code == code)
     others = " or ".join(list_text(list(phases)).rsplit(" and ", 1))
-    return code, f"Its run is {level.value} by {others} ({code})."
+    return code, f"Its run is {verdict_level.value} by {others} ({code})."

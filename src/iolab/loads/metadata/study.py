@@ -167,9 +167,9 @@ def _job_text(job: MetadataJob) -> str:
     return (
         f"{job.engine}: {counted_noun(job.ranks, 'rank')}, "
         f"{counted_noun(job.files_per_rank, 'file')}"
-        f"{size} each{_phase_time_limit_text(job)}, rank shift {job.rank_shift}"
+        f"{size} each{_phase_time_limit_suffix(job)}, rank shift {job.rank_shift}"
     )
 
 
-def _phase_time_limit_text(job: MetadataJob) -> str:
+def _phase_time_limit_suffix(job: MetadataJob) -> str:
     return "" if job.phase_s is None else f" at most, phases of {format_duration_s(job.phase_s)}"

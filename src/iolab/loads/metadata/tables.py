@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 from iolab.core.metric import Metric, RunResult, VerdictLevel
 from iolab.core.study import Study
 from iolab.core.workload import Workload
-from iolab.loads.metadata.iterations import OperationStatistics, PointStatistics, point_statistics
+from iolab.loads.metadata.iterations import (
+    OperationStatistics,
+    PointStatistics,
+    statistics_of_points,
+)
 from iolab.loads.metadata.workload import FILE_OPERATIONS, MetadataJob, MetadataOperation
 from iolab.report.numbers import DASH, axis_values_text, metric_value_text, value_text
 from iolab.report.table import (
@@ -64,7 +68,7 @@ def rates_and_latencies_note(table: Table) -> str:
     return f"{'; '.join(parts)}. Latencies are of each operation’s own median iteration."
 
 
-def operation_rate_of_run(result: RunResult, operation: MetadataOperation) -> Metric:
+def window_or_phase_rate_of_run(result: RunResult, operation: MetadataOperation) -> Metric:
     """The rate of a run's operation over the common window, else over the whole phase."""
     for key in (operation.rate_key, operation.phase_rate_key):
         metric = result.metrics.get(key)
@@ -74,19 +78,19 @@ def operation_rate_of_run(result: RunResult, operation: MetadataOperation) -> Me
 
 
 def window_or_phase_rate_key(
-    metrics: Sequence[Mapping[str, Metric]], operation: MetadataOperation
+    metrics_to_compare: Sequence[Mapping[str, Metric]], operation: MetadataOperation
 ) -> str:
     """The rate that all have who did the operation: over the window, else over the whole phase.
 
     What stands in one column is counted alike, so that the slowest in it is the slowest.
     """
     keys = (operation.rate_key, operation.phase_rate_key)
-    present = [{key for key in keys if _has_value(metric, key)} for metric in metrics]
+    present = [{key for key in keys if _has_value(metric, key)} for metric in metrics_to_compare]
     windowed = operation in FILE_OPERATIONS and all(keys[0] in own for own in present if own)
     return keys[0] if windowed else keys[1]
 
 
-def host_rate_keys(result: RunResult) -> tuple[str, ...]:
+def file_operation_host_rate_keys(result: RunResult) -> tuple[str, ...]:
     """The rate of each operation on files by which hosts are set side by side."""
     hosts = [host.metrics for host in result.hosts]
     return tuple(window_or_phase_rate_key(hosts, operation) for operation in FILE_OPERATIONS)
@@ -100,7 +104,7 @@ def file_operation_rates_line(result: RunResult) -> str:
     """A run in a line: the rate of each operation on files."""
     rates = (
         f"{operation.key.removeprefix('file_')} "
-        f"{metric_value_text(operation_rate_of_run(result, operation), bare_rate=True)}"
+        f"{metric_value_text(window_or_phase_rate_of_run(result, operation), bare_rate=True)}"
         for operation in FILE_OPERATIONS
     )
     return f"{', '.join(rates)} ops/s"
@@ -126,7 +130,9 @@ def iteration_count_text(point: PointStatistics) -> str:
     return f"{counted_noun(len(point.results), 'iteration')}{left_out}"
 
 
-def summary_table(points: Sequence[PointStatistics], study: Study, anchors: RunAnchors) -> Table:
+def iteration_summary_table(
+    points: Sequence[PointStatistics], study: Study, anchors: RunAnchors
+) -> Table:
     """Max, Min, Mean and Std Dev of each operation, its latencies, and the worst verdict."""
     named = any(point_label(point, study) for point in points)
     heads = (
@@ -245,7 +251,7 @@ def iteration_statistics_document(results: Sequence[RunResult]) -> list[dict[str
             "left_out": point.left_out_count,
             "operations": [_operation_document(operation) for operation in point.operations],
         }
-        for point in point_statistics(results)
+        for point in statistics_of_points(results)
     ]
 
 

@@ -11,14 +11,14 @@ from msgspec.structs import replace
 from iolab.analysis.stored_results import REPEATS_CHECK_CODE
 from iolab.core.metric import RunResult, VerdictLevel
 from iolab.core.study import Study
-from iolab.loads.metadata.iterations import PointStatistics, point_statistics
+from iolab.loads.metadata.iterations import PointStatistics, statistics_of_points
 from iolab.loads.metadata.tables import (
     ITERATIONS_HEADING,
     OPERATION_NAMES,
     POINT_HEADING,
     iteration_count_text,
+    iteration_summary_table,
     point_label,
-    summary_table,
 )
 from iolab.report.table import Table, select_columns, table_without_empty_columns
 from iolab.report.terminal import QUIET_STYLE, grouped_report_table, literal_text
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 def operation_renderables(study: Study, results: Sequence[RunResult]) -> Iterator[RenderableType]:
     """Each operation over the iterations of each point, under a line for the point."""
-    points = [point for point in point_statistics(results) if point.operations]
+    points = [point for point in statistics_of_points(results) if point.operations]
     if not points:
         return
-    table = _without_repeated_columns(summary_table(points, study, {}))
+    table = _without_repeated_columns(iteration_summary_table(points, study, {}))
     starts = accumulate([0, *(len(point.operations) for point in points)])
     titles = (_point_line(study, point) for point in points)
     yield grouped_report_table(replace(table, groups=tuple(zip(starts, titles, strict=False))))

@@ -143,7 +143,7 @@ ASSUMED_OPS_PER_S: Final[Mapping[MetadataOperation, float]] = {
 file systems for eight clients, stat far below it. Local file systems are faster."""
 
 
-def operations_per_client(job: MetadataJob, operation: MetadataOperation) -> int:
+def operation_count_per_client(job: MetadataJob, operation: MetadataOperation) -> int:
     """How often one client does the operation in one iteration."""
     if operation in (MetadataOperation.TREE_CREATE, MetadataOperation.TREE_REMOVE):
         return job.ranks
@@ -152,7 +152,7 @@ def operations_per_client(job: MetadataJob, operation: MetadataOperation) -> int
 
 def expected_phase_seconds(job: MetadataJob, operation: MetadataOperation) -> float:
     """How long one operation's phase may take, by the assumed rates and where its time is over."""
-    seconds = operations_per_client(job, operation) / ASSUMED_OPS_PER_S[operation]
+    seconds = operation_count_per_client(job, operation) / ASSUMED_OPS_PER_S[operation]
     if job.phase_s is None or operation in (
         MetadataOperation.TREE_CREATE,
         MetadataOperation.TREE_REMOVE,

@@ -100,10 +100,10 @@ def _step_time_bars(
         before = heading
 
 
-def _step_time_parts(point: PointSummary, token: ColorToken) -> Iterator[StackedBarPart]:
+def _step_time_parts(point: PointSummary, color_token: ColorToken) -> Iterator[StackedBarPart]:
     for (spec, _), shade in zip(PARTS, SHADES, strict=True):
         share = point.metric_value(spec.key) or 0.0
-        yield StackedBarPart(share, token, percent_text(share), shade)
+        yield StackedBarPart(share, color_token, percent_text(share), shade)
 
 
 def _accelerators_above_threshold_sentence(

@@ -443,15 +443,15 @@ def _fio_seed(seed: int) -> int:
 def _job_faults(job: Job) -> Iterable[Fault]:
     if job.ioengine not in IOENGINES:
         yield Fault(f"ioengine '{job.ioengine}' is not one of {', '.join(IOENGINES)}.", "Choose.")
-    yield from _range_faults("block size", job.block_bytes, SECTOR_BYTES, 1 << 30)
-    yield from _range_faults("iodepth", job.iodepth, 1, DEPTH_MAX)
-    yield from _range_faults("numjobs", job.numjobs, 1, JOBS_MAX)
+    yield from _out_of_range_faults("block size", job.block_bytes, SECTOR_BYTES, 1 << 30)
+    yield from _out_of_range_faults("iodepth", job.iodepth, 1, DEPTH_MAX)
+    yield from _out_of_range_faults("numjobs", job.numjobs, 1, JOBS_MAX)
     if job.rate_iops is not None:
-        yield from _range_faults("rate_iops", job.rate_iops, 1, 1 << 31)
+        yield from _out_of_range_faults("rate_iops", job.rate_iops, 1, 1 << 31)
     if job.rate_bytes_per_s is not None:
-        yield from _range_faults("rate", job.rate_bytes_per_s, 1, 1 << 40)
+        yield from _out_of_range_faults("rate", job.rate_bytes_per_s, 1, 1 << 40)
     if job.read_percent is not None:
-        yield from _range_faults("rwmixread", job.read_percent, 0, 100)
+        yield from _out_of_range_faults("rwmixread", job.read_percent, 0, 100)
     for name, value in job.options:
         option = FIO_OPTIONS.get(name)
         if option is None:
@@ -477,8 +477,8 @@ def data_set_mismatch_faults(job: Job, data_set: DataSet) -> Iterable[Fault]:
 
 def _layout_faults(data_set: DataSet, block_bytes: int, ioengine: str) -> Iterable[Fault]:
     yield from _data_set_name_faults(data_set)
-    yield from _range_faults("numjobs", data_set.numjobs, 1, JOBS_MAX)
-    yield from _range_faults("files per job", data_set.files_per_job, 1, 1 << 20)
+    yield from _out_of_range_faults("numjobs", data_set.numjobs, 1, JOBS_MAX)
+    yield from _out_of_range_faults("files per job", data_set.files_per_job, 1, 1 << 20)
     if ioengine not in IOENGINES:
         yield Fault(f"ioengine '{ioengine}' is not one of {', '.join(IOENGINES)}.", "Choose one.")
     if data_set.file_bytes < SECTOR_BYTES or block_bytes < SECTOR_BYTES:
@@ -496,10 +496,10 @@ def _data_set_name_faults(data_set: DataSet) -> Iterable[Fault]:
 
 
 def _seed_faults(seed: int) -> Iterable[Fault]:
-    yield from _range_faults("seed", seed, 0, (1 << 62) - 1)
+    yield from _out_of_range_faults("seed", seed, 0, (1 << 62) - 1)
 
 
-def _range_faults(name: str, value: int, low: int, high: int) -> Iterable[Fault]:
+def _out_of_range_faults(name: str, value: int, low: int, high: int) -> Iterable[Fault]:
     if not low <= value <= high:
         yield Fault(f"{name} {value} is not within {low} and {high}.", "Choose one that is.")
 

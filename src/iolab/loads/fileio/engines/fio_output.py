@@ -92,7 +92,7 @@ class JsonDocumentSplitter(Struct):
             json_dict = bytes(self._buffer[: close.end()])
             del self._buffer[: close.end()]
             self._searched = 0
-            document = self._complete_document(json_dict)
+            document = self._extract_document_and_collect_rest(json_dict)
             if document:
                 documents.append(document)
         self._searched = self._buffer.rfind(b"\n") + 1
@@ -116,7 +116,7 @@ class JsonDocumentSplitter(Struct):
         self._discard_buffer()
         return documents
 
-    def _complete_document(self, raw_text: bytes) -> bytes:
+    def _extract_document_and_collect_rest(self, raw_text: bytes) -> bytes:
         """The document that `raw_text` ends with; empty when it ends none."""
         if _is_single_document(raw_text):
             return raw_text
@@ -167,41 +167,45 @@ _LINE_END, _BLANK = b"\n "
 JsonDict = Mapping[str, Any]
 
 
-def direction_totals(json_dicts: Sequence[JsonDict], counts_by_bin: Counts) -> DirectionTotals:
+def direction_totals(direction_dicts: Sequence[JsonDict], counts_by_bin: Counts) -> DirectionTotals:
     """One direction over all jobs of a group; `counts_by_bin` are their pooled latency bins.
 
     Of a single block the percentiles are fio's own; of several they come from the pooled bins by
     fio's rank rule, since percentiles of parts cannot be pooled.
     """
-    weights = [_number_or_zero(json_dict, "total_ios") for json_dict in json_dicts]
-    latencies = [_inner_dict_or_empty(json_dict, "lat_ns") for json_dict in json_dicts]
+    weights = [_number_or_zero(json_dict, "total_ios") for json_dict in direction_dicts]
+    latencies = [_inner_dict_or_empty(json_dict, "lat_ns") for json_dict in direction_dicts]
     used = [lat for lat, weight in zip(latencies, weights, strict=True) if weight] or latencies
     lowest = int(min(_number_or_zero(lat, "min") for lat in used))
     highest = int(max(_number_or_zero(lat, "max") for lat in used))
     return DirectionTotals(
         ios=int(sum(weights)),
-        bytes=int(sum(_number_or_zero(json_dict, "io_bytes") for json_dict in json_dicts)),
-        runtime_ms=int(max(_number_or_zero(json_dict, "runtime") for json_dict in json_dicts)),
-        iops=float(sum(_number_or_zero(json_dict, "iops") for json_dict in json_dicts)),
-        bw_bytes_per_s=float(sum(_bytes_per_s(json_dict) for json_dict in json_dicts)),
+        bytes=int(sum(_number_or_zero(json_dict, "io_bytes") for json_dict in direction_dicts)),
+        runtime_ms=int(max(_number_or_zero(json_dict, "runtime") for json_dict in direction_dicts)),
+        iops=float(sum(_number_or_zero(json_dict, "iops") for json_dict in direction_dicts)),
+        bw_bytes_per_s=float(sum(_bytes_per_s(json_dict) for json_dict in direction_dicts)),
         lat_min_ns=lowest,
         lat_max_ns=highest,
         lat_mean_ns=_weighted_mean_of_dicts(latencies, weights),
         slat_mean_ns=_weighted_mean_of_dicts(
-            [_inner_dict_or_empty(json_dict, "slat_ns") for json_dict in json_dicts], weights
+            [_inner_dict_or_empty(json_dict, "slat_ns") for json_dict in direction_dicts], weights
         ),
         clat_mean_ns=_weighted_mean_of_dicts(
-            [_inner_dict_or_empty(json_dict, "clat_ns") for json_dict in json_dicts], weights
+            [_inner_dict_or_empty(json_dict, "clat_ns") for json_dict in direction_dicts], weights
         ),
         percentiles=_percentiles_ns(latencies, Histogram(counts_by_bin, lowest, highest)),
-        short_ios=int(sum(_number_or_zero(json_dict, "short_ios") for json_dict in json_dicts)),
-        dropped_ios=int(sum(_number_or_zero(json_dict, "drop_ios") for json_dict in json_dicts)),
+        short_ios=int(
+            sum(_number_or_zero(json_dict, "short_ios") for json_dict in direction_dicts)
+        ),
+        dropped_ios=int(
+            sum(_number_or_zero(json_dict, "drop_ios") for json_dict in direction_dicts)
+        ),
     )
 
 
 def engine_totals(
-    json_dicts: Sequence[JsonDict],
-    directions: Mapping[Direction, DirectionTotals | None],
+    job_dicts: Sequence[JsonDict],
+    totals_by_direction: Mapping[Direction, DirectionTotals | None],
     *,
     error: int,
     job_count: int,
@@ -209,22 +213,21 @@ def engine_totals(
     """The whole run: depth shares weighted by I/Os, CPU as the mean over the printed jobs."""
     weights = [
         sum(_number_or_zero(_inner_dict_or_empty(job, way.key), "total_ios") for way in Direction)
-        for job in json_dicts
+        for job in job_dicts
     ]
-    depths = [_inner_dict_or_empty(job, "iodepth_level") for job in json_dicts]
+    depths = [_inner_dict_or_empty(job, "iodepth_level") for job in job_dicts]
     shares = tuple(
         (key, _weighted_mean([_number_or_zero(d, key) for d in depths], weights))
         for key in DEPTH_LEVELS
     )
     return EngineTotals(
-        read=directions.get(Direction.READ),
-        write=directions.get(Direction.WRITE),
-        trim=directions.get(Direction.TRIM),
+        read=totals_by_direction.get(Direction.READ),
+        write=totals_by_direction.get(Direction.WRITE),
+        trim=totals_by_direction.get(Direction.TRIM),
         depth_percent=shares,
-        user_cpu_percent=sum(_number_or_zero(job, "usr_cpu") for job in json_dicts)
-        / len(json_dicts),
-        system_cpu_percent=sum(_number_or_zero(job, "sys_cpu") for job in json_dicts)
-        / len(json_dicts),
+        user_cpu_percent=sum(_number_or_zero(job, "usr_cpu") for job in job_dicts) / len(job_dicts),
+        system_cpu_percent=sum(_number_or_zero(job, "sys_cpu") for job in job_dicts)
+        / len(job_dicts),
         error=error,
         jobs=job_count,
     )
@@ -347,32 +350,32 @@ class _Latencies(Struct):
     sample_count: _Count = field(name="N", default=0)
 
 
-class _Direction(Struct):
+class _DirectionReport(Struct):
     io_bytes: _Count
     runtime: _Milliseconds
     lat_ns: _Latencies
 
 
-class _Job(Struct):
+class _JobReport(Struct):
     """One job of a report, or a group of jobs that fio reports as one."""
 
-    read: _Direction
-    write: _Direction
-    trim: _Direction
+    read: _DirectionReport
+    write: _DirectionReport
+    trim: _DirectionReport
     error: _Count
     groupid: int = 0
     job_start: _Milliseconds = 0
 
 
-class _Report(Struct):
+class _FioReport(Struct):
     """What a report needs to have to be read without a look at each of its parts."""
 
     timestamp_ms: _Milliseconds
-    jobs: Annotated[list[_Job], Meta(min_length=1)]
+    jobs: Annotated[list[_JobReport], Meta(min_length=1)]
     version: str = field(name="fio version", default="")
 
 
-_REPORT_DECODER: Final = msgspec.json.Decoder(_Report)
+_REPORT_DECODER: Final = msgspec.json.Decoder(_FioReport)
 
 
 def parse_fio_document(text: bytes) -> FioDocument:
@@ -387,7 +390,7 @@ class _UnusualReportError(Exception):
     """A report that has all that it needs, and is wrong or of a kind that is rare."""
 
 
-def _fio_document_of_usual_report(text: bytes, report: _Report) -> FioDocument:
+def _fio_document_of_usual_report(text: bytes, report: _FioReport) -> FioDocument:
     """The document of a usual report. Raises _UnusualReportError for any other."""
     jobs = report.jobs
     if any(job.groupid != jobs[0].groupid for job in jobs):
@@ -406,7 +409,7 @@ def _fio_document_of_usual_report(text: bytes, report: _Report) -> FioDocument:
     )
 
 
-def _direction_progress_of_jobs(job_directions: Sequence[_Direction]) -> DirectionProgress:
+def _direction_progress_of_jobs(job_directions: Sequence[_DirectionReport]) -> DirectionProgress:
     """One direction of all jobs of the group. Raises _UnusualReportError without bins."""
     counts, ios, lat_sum = _NO_COUNTS, 0, 0.0
     for part in job_directions:
@@ -471,10 +474,10 @@ def _job_dicts(root: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def _checked_direction_totals(
-    json_dicts: Sequence[Mapping[str, Any]], counts_by_bin: Counts
+    direction_dicts: Sequence[Mapping[str, Any]], counts_by_bin: Counts
 ) -> DirectionTotals:
     try:
-        totals = direction_totals(json_dicts, counts_by_bin)
+        totals = direction_totals(direction_dicts, counts_by_bin)
     except OverflowError:
         raise DocumentError("fio printed a report with a number that is none") from None
     # Numbers are checked here, and not by a function that is called for each while they are read:
@@ -505,15 +508,17 @@ def _parse_without_nan(text: bytes) -> object:
     return _parse_bad_utf8_and_nan(_NO_NUMBER.sub(b": null", text))
 
 
-def _direction_progress(jobs: Sequence[Mapping[str, Any]], name: str) -> DirectionProgress:
+def _direction_progress(
+    job_dicts: Sequence[Mapping[str, Any]], direction_key: str
+) -> DirectionProgress:
     """One direction of all jobs of the group, which ran side by side."""
     counts = _NO_COUNTS
     moved, lat_sum, runtime = 0, 0.0, 0
-    for job in jobs:
-        json_dict = job.get(name)
+    for job in job_dicts:
+        json_dict = job.get(direction_key)
         if not isinstance(json_dict, dict):
-            raise DocumentError(f"fio printed a report without '{name}'")
-        own, mean = _latency_counts_and_mean(json_dict, name)
+            raise DocumentError(f"fio printed a report without '{direction_key}'")
+        own, mean = _latency_counts_and_mean(json_dict, direction_key)
         if own is not _NO_COUNTS:
             counts = own if counts is _NO_COUNTS else counts + own
             lat_sum += mean * int(own.sum())

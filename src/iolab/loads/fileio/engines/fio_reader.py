@@ -58,17 +58,17 @@ class FioOutputReader:
         self._splitter = JsonDocumentSplitter()
         self._faults = OutputFaults()
         self._intervals = IntervalLog()
-        self._first: _JobTime | None = None
+        self._first: _JobStartAndRuntime | None = None
         self._last: FioDocument | None = None
         self._newest: FioDocument | None = None
 
     def feed(self, piece: bytes) -> list[Interval]:
         """Take the next bytes; the intervals that they complete."""
-        return self._take_documents(self._splitter.feed(piece))
+        return self._parse_and_add_documents(self._splitter.feed(piece))
 
     def finish(self) -> ParsedEngineOutput:
         """Everything that the output told."""
-        self._take_documents(self._splitter.finish())
+        self._parse_and_add_documents(self._splitter.finish())
         last = self._newest
         totals = self._engine_totals_or_add_fault(last) if last else None
         if last:
@@ -98,7 +98,7 @@ class FioOutputReader:
             self._faults.add_fault(str(fault))
             return None
 
-    def _take_documents(self, texts: Sequence[bytes]) -> list[Interval]:
+    def _parse_and_add_documents(self, texts: Sequence[bytes]) -> list[Interval]:
         intervals: list[Interval] = []
         for text in texts:
             try:
@@ -126,7 +126,7 @@ class FioOutputReader:
         start_ns = before.report_real_ns if before else _job_start_ns(document)
         if self._first is None or self._first.runtime_ms == 0:
             # On a starved host the first report has I/Os and no runtime yet: it tells no start.
-            self._first = _job_time(document)
+            self._first = _job_start_and_runtime(document)
         self._last = document
         span_ns = max(document.report_real_ns - start_ns, 0)
         return Interval(len(self._intervals), document.report_real_ns, span_ns, parts)
@@ -139,7 +139,7 @@ class FioOutputReader:
         if last.runtime_ms == 0:  # its jobs died without a word of how long they had run
             return first.start_ns, last.report_real_ns
         # A report made while jobs are ending counts their runtime twice; the last one is right.
-        sure = first if first.runtime_ms <= last.runtime_ms else _job_time(last)
+        sure = first if first.runtime_ms <= last.runtime_ms else _job_start_and_runtime(last)
         start_ns = sure.start_ns
         end_ns = min(start_ns + last.runtime_ms * NS_PER_MS, last.report_real_ns)
         return start_ns, max(end_ns, start_ns)
@@ -238,16 +238,16 @@ def _merged_interval(earlier: Interval, later: Interval) -> Interval:
 
 
 def _merged_direction_interval(
-    interval: DirectionInterval, other: DirectionInterval
+    first: DirectionInterval, second: DirectionInterval
 ) -> DirectionInterval:
-    bins, where = np.unique(np.concatenate([interval.bins, other.bins]), return_inverse=True)
+    bins, where = np.unique(np.concatenate([first.bins, second.bins]), return_inverse=True)
     counts = np.zeros(bins.size, dtype=np.int64)
-    np.add.at(counts, where, np.concatenate([interval.counts, other.counts]))
+    np.add.at(counts, where, np.concatenate([first.counts, second.counts]))
     return DirectionInterval(
-        interval.direction,
-        interval.ios + other.ios,
-        interval.bytes + other.bytes,
-        interval.lat_sum_ns + other.lat_sum_ns,
+        first.direction,
+        first.ios + second.ios,
+        first.bytes + second.bytes,
+        first.lat_sum_ns + second.lat_sum_ns,
         bins,
         counts,
     )
@@ -270,15 +270,15 @@ def _progress_difference(
     return DirectionInterval(direction, ios, moved, lat_sum_ns, where.astype(np.int16), changed)
 
 
-class _JobTime(Record):
+class _JobStartAndRuntime(Record):
     """When the job started and how long it had run, as one document tells it."""
 
     start_ns: int
     runtime_ms: int
 
 
-def _job_time(document: FioDocument) -> _JobTime:
-    return _JobTime(_job_start_ns(document), document.runtime_ms)
+def _job_start_and_runtime(document: FioDocument) -> _JobStartAndRuntime:
+    return _JobStartAndRuntime(_job_start_ns(document), document.runtime_ms)
 
 
 def _job_start_ns(document: FioDocument) -> int:

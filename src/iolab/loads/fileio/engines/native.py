@@ -122,7 +122,7 @@ def measure_spec(
     shape = _job_spec(job)
     jobs = [
         {**place, **_without_default_values(shape), "seed": _job_seed(seed, number)}
-        for number, place in enumerate(_file_specs_by_job(data_set, job.numjobs))
+        for number, place in enumerate(_file_specs_of_each_job(data_set, job.numjobs))
     ]
     if job.trace:
         jobs = [{**jobs[0], "trace": _trace_spec(job)}]
@@ -175,7 +175,7 @@ def layout_spec(data_set: DataSet, *, direct: bool, method: str, seed: int) -> S
     raise_if_faults(_NOT_SUPPORTED, tuple(_data_set_name_faults(data_set)))
     jobs = [
         {**place, **_write_job_spec(block, LAYOUT_DEPTH, region.bytes_per_job, number + seed)}
-        for number, place in enumerate(_file_specs_by_job(region, region.numjobs, create=True))
+        for number, place in enumerate(_file_specs_of_each_job(region, region.numjobs, create=True))
     ]
     return _untimed_jobs_spec(jobs, direct=direct and block >= DIRECT_ALIGN_BYTES, method=method)
 
@@ -190,7 +190,7 @@ def overwrite_spec(
     each = overwrite_job_bytes(region, passes)
     jobs = [
         {**place, **_write_job_spec(block, FILL_DEPTH, each, number + seed)}
-        for number, place in enumerate(_file_specs_by_job(region, region.numjobs))
+        for number, place in enumerate(_file_specs_of_each_job(region, region.numjobs))
     ]
     return _untimed_jobs_spec(jobs, direct=direct and block >= DIRECT_ALIGN_BYTES, method=method)
 
@@ -208,7 +208,7 @@ def readback_spec(job: Job, data_set: DataSet) -> Spec:
             "seed": number,
             "io_bytes": data_set.bytes_per_job // block * block,
         }
-        for number, place in enumerate(_file_specs_by_job(data_set, job.numjobs))
+        for number, place in enumerate(_file_specs_of_each_job(data_set, job.numjobs))
     ]
     return _untimed_jobs_spec(jobs, direct=job.direct, method=job.ioengine)
 
@@ -306,7 +306,9 @@ def _contents_spec(kind: str, compress_percent: int = 0, dedupe_percent: int = 0
     }
 
 
-def _file_specs_by_job(data_set: DataSet, numjobs: int, *, create: bool = False) -> Iterable[Spec]:
+def _file_specs_of_each_job(
+    data_set: DataSet, numjobs: int, *, create: bool = False
+) -> Iterable[Spec]:
     """Where each job works: on files of its own, or its region of a device or shared file."""
     size, extra = data_set.bytes_per_job, {"create": True} if create else {}
     file: Spec = {"bytes": data_set.file_bytes, **extra}
@@ -428,15 +430,17 @@ class NativeEngine:
     def command_verified_against_ledger(self, command: Command, ledger: BlockLedger) -> Command:
         """The same command, its jobs held against that ledger; EngineError if that is too much."""
         settings = {"ledger": ledger.path, "ledger_block": ledger.block_bytes}
-        return _with_spec_settings(command, settings)
+        return _with_settings_added_to_spec(command, settings)
 
     def command_with_slow_ios(self, command: Command, max_count: int) -> Command:
         """The same command, which also tells so many of its slowest I/Os one by one."""
-        return _with_spec_settings(command, {"slow_ios": max_count})
+        return _with_settings_added_to_spec(command, {"slow_ios": max_count})
 
     def command_with_recording(self, command: Command, max_count: int) -> Command:
         """The same command, which also records so many of its I/Os in a file of its folder."""
-        return _with_spec_settings(command, {"record": {"path": RECORDED_FILE, "ios": max_count}})
+        return _with_settings_added_to_spec(
+            command, {"record": {"path": RECORDED_FILE, "ios": max_count}}
+        )
 
     def layout_command(
         self, data_set: DataSet, directory: str, job: Job | None, *, seed: int
@@ -531,7 +535,7 @@ def missing_bytes_reason_function(wanted_bytes: int) -> Callable[[EngineTotals],
     return missing_bytes_reason
 
 
-def _with_spec_settings(command: Command, settings: Spec) -> Command:
+def _with_settings_added_to_spec(command: Command, settings: Spec) -> Command:
     text = spec_json({**json.loads(command.job_file), **settings})
     return replace(command, stdin=text.encode("ascii"), job_file=text)
 
