@@ -242,7 +242,7 @@ def test_workloads_without_room_for_a_line_are_named(monkeypatch: pytest.MonkeyP
     text = " ".join(lines)
     hidden = re.search(r"and (\d+) more workloads? \(", text)
     assert hidden is not None
-    shown = [title for title in titles if any(line.startswith(title) for line in lines)]
+    shown = [title for title in titles if any(line.startswith(f"{title}  ") for line in lines)]
     assert len(shown) + int(hidden[1]) == len(titles)
 
 

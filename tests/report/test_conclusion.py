@@ -13,7 +13,7 @@ from iolab.core.metric import VerdictLevel
 from iolab.report.best import BestFigure
 from iolab.report.blocks import Paragraph, blocks_in_reading_order, brief_blocks
 from iolab.report.brief import Brief
-from iolab.report.choice import choice_sentence
+from iolab.report.choice import choice_answer
 from iolab.report.conclusion import conclusion_sentences
 from iolab.report.matrix import workload_rows
 from iolab.report.page import build_report_page
@@ -39,7 +39,7 @@ def concluded(*figures: BestFigure, owners: Sequence[Configuration] = BOTH) -> s
     brief = brief_of(owners)
     rows = workload_rows(figures)
     texts = (
-        choice_sentence(rows, {owner.id: owner.title for owner in owners}),
+        choice_answer(rows, {owner.id: owner.title for owner in owners}).text,
         conclusion_sentences(brief, rows, cost_capacity_rows(brief, figures)),
     )
     return " ".join(texts)
@@ -55,27 +55,27 @@ def pair(title: str, one: float, two: float, half: float | None = 0.01) -> tuple
 
 def test_one_that_is_the_best_everywhere_is_to_be_taken() -> None:
     text = concluded(*pair("reads", 100.0, 200.0), *pair("writes", 100.0, 150.0))
-    assert tells(text, "Take two", "reads (2.00×)", "writes (1.50×)")
+    assert tells(text, "two is the best in both workloads", "reads (2.00×)", "writes (1.50×)")
 
 
 def test_several_winners_have_their_workloads_and_the_rest_is_said() -> None:
     text = concluded(
         *pair("reads", 100.0, 200.0), *pair("writes", 150.0, 100.0), *pair("mix", 100.0, 100.1)
     )
-    assert tells(text, "Take", "two for reads", "one for writes", "Not distinguishable in mix")
+    assert tells(text, "is the best in reads", "writes (1.50×)", "Not distinguishable in mix")
 
 
 def test_where_none_can_be_named_the_reason_and_the_next_step_are() -> None:
     alike = concluded(*pair("reads", 100.0, 100.1), *pair("writes", 100.0, 100.1))
     assert tells(alike, "Take any", "2 workloads")
     single = concluded(*pair("reads", 100.0, 200.0, None), *pair("writes", 100.0, 150.0, None))
-    assert tells(single, "Take none yet: two", "reads (2.00×)", "too few repeats", "three")
+    assert tells(single, "two is ahead", "reads (2.00×)", "too few repeats", "three")
 
 
 def test_figures_that_are_all_indicative_are_no_ground_to_decide_on() -> None:
     figures = tuple(replace(one, level=VerdictLevel.INDICATIVE) for one in pair("reads", 1.0, 2.0))
-    text = choice_sentence(workload_rows(figures), {})
-    assert tells(text, "Take two", "All figures are indicative", "before you rely on them")
+    text = choice_answer(workload_rows(figures), {}).text
+    assert tells(text, "two is the best", "All figures are indicative", "before you rely on them")
 
 
 @pytest.mark.parametrize("half", [0.01, None])
@@ -139,7 +139,7 @@ def test_it_stands_on_the_first_page_alone() -> None:
     for name in ("two", "kpi"):
         brief = shared.brief(name)
         page = build_report_page(brief)
-        text = page.answer.sentence
+        text = page.answer.answer.sentence
         assert text
         blocks = list(blocks_in_reading_order(brief_blocks(brief, page)))
         places = [
@@ -153,10 +153,10 @@ def test_it_stands_on_the_first_page_alone() -> None:
 def test_a_demonstration_names_the_best_and_gives_no_advice() -> None:
     figures = (*pair("reads", 100.0, 200.0), *pair("writes", 150.0, 100.0))
     rows = workload_rows(figures)
-    text = choice_sentence(rows, {}, is_advice=False)
-    assert tells(text, "two was the best in reads (2.00×)", "one was the best in writes"), text
-    alike = choice_sentence(workload_rows(pair("reads", 100.0, 100.1)), {}, is_advice=False)
+    text = choice_answer(rows, {}, is_advice=False).text
+    assert tells(text, "two was the best in reads", "one in writes (1.50×); sure in both"), text
+    alike = choice_answer(workload_rows(pair("reads", 100.0, 100.1)), {}, is_advice=False).text
     still_open = workload_rows(pair("reads", 100.0, 200.0, None))
-    leading = choice_sentence(still_open, {}, is_advice=False)
+    leading = choice_answer(still_open, {}, is_advice=False).text
     assert leading.startswith("two is ahead in reads")
     assert not any("Take" in said for said in (text, alike, leading))

@@ -154,7 +154,7 @@ def test_where_no_repeat_was_kept_throughout_the_best_says_so() -> None:
         assert headline.best is not None
         assert headline.best.left_out_repeats_text == "1 of 2 repeats invalid: 800 IOPS"
         answer = session_answer(report_kinds(), study, points, results, {})
-        assert "1 of 2 repeats invalid" in answer.sentence
+        assert "1 of 2 repeats invalid" in answer.answer.sentence
         (cell,) = (
             cell
             for row in matrix_table(workload_rows(answer.figures), {"default": ""}, {}).rows

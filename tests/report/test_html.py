@@ -176,7 +176,7 @@ def test_an_invalid_figure_is_no_figure_on_the_first_page(brief: Brief) -> None:
     measured = [text for text in shown if not text.endswith(("TB", "EUR", "×"))]
     assert set(measured) == {"not measurable"}
     assert not [text for text in shown if text.endswith(("IOPS", "B/s"))]
-    assert "It was short." in page.answer.sentence
+    assert "It was short." in page.answer.answer.sentence
     assert page.answer.charts == ()
 
 

@@ -31,7 +31,7 @@ def test_every_part_and_sentence_is_there() -> None:
     for heading in ("Caveats", "Hardware", "Method", "Bottom line"):
         assert f"<h2>{heading}</h2>" in html
     assert html.count("<table>") >= 3 + len(page.charts_by_workload)
-    assert text(page.answer.sentence) in written()
+    assert text(page.answer.answer.sentence) in written()
     backing = READER.render(appendix())
     for heading in ("Every run", "How to repeat it"):
         assert f"<h2>{heading}</h2>" in backing

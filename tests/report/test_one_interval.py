@@ -14,7 +14,7 @@ from iolab.core.metric import Verdict, VerdictLevel
 from iolab.registry import report_kinds
 from iolab.report.best import BestFigure
 from iolab.report.brief import Brief
-from iolab.report.choice import choice_sentence
+from iolab.report.choice import choice_answer
 from iolab.report.fast_facts import fast_facts
 from iolab.report.gather import build_brief
 from iolab.report.matrix import (
@@ -167,7 +167,7 @@ def test_a_lead_that_is_not_supported_is_called_the_same_everywhere(
     figures = compared_figures(low, high, ComparisonVerdict.INCONCLUSIVE)
     (row,) = workload_rows(figures)
     titles = {"one": "One", "two": "Two"}
-    answer = choice_sentence([row], titles)
+    answer = choice_answer([row], titles).text
     notes = matrix_marks_note([row])
     (fact,) = fast_facts(replace(shared.brief("sweep"), points=()), [row], ())
     others = {MAYBE_CHANCE, NOT_DISTINGUISHABLE} - {tie}
@@ -195,3 +195,26 @@ def test_only_a_lost_point_that_could_overturn_a_lead_leaves_it_open() -> None:
     assert row_of("two", 1).has_supported_winner
     assert row_of("one", 1, 32).has_supported_winner  # it could only lead by more
     assert row_of("two", 32).undecided_reason == POINT_LOST
+
+
+def test_a_sure_lead_over_the_next_best_is_told_where_that_over_another_is_not() -> None:
+    """The answer has both, so that a buyer who decides between the two best knows."""
+    best, doubted = compared_figures(0.5, 0.9, ComparisonVerdict.INCONCLUSIVE)
+    second = replace(figure("three", 1200.0), repeats_range=(1190.0, 1210.0))
+    by_pairs = Comparison(
+        0.72,
+        0.7,
+        0.74,
+        ComparisonVerdict.WORSE,
+        "",
+        (3, 3),
+        paired=True,
+        log_ratio_error=0.01,
+        df=4.0,
+        p_value=0.0001,
+    )
+    best = replace(best, comparisons=(*best.comparisons, ("three", by_pairs)))
+    (row,) = workload_rows([best, second, doubted])
+    answer = choice_answer([row], {"one": "One", "two": "Two", "three": "Three"})
+    assert answer.sentence == "One is the best in reads; sure in none."
+    assert tells(answer.details, "over Two (1.11× to 2.00×", "surely over Three, 1.39×")

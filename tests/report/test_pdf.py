@@ -69,7 +69,7 @@ def test_the_first_page_has_the_answer_how_sure_it_is_and_every_best_figure() ->
     first = squeezed(reader().pages[0].extract_text())
     answer = shared.page("pair").answer
     assert squeezed(told().study.title) in first
-    assert squeezed(answer.sentence) in first
+    assert squeezed(answer.answer.sentence) in first
     assert all(squeezed(text) in first for text in answer.trust_texts)
     measured, _ = split_table_at_group(answer.best_table, STATED)
     assert all(squeezed(cell.text) in first for row in measured.rows for cell in row)

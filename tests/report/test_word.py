@@ -22,7 +22,7 @@ def test_it_has_the_answer_every_best_figure_and_each_chart_as_a_picture() -> No
     text = [one.text for one in made.paragraphs]
     assert {
         brief.study.title,
-        page.answer.sentence,
+        page.answer.answer.sentence,
         *page.answer.trust_texts,
         "Why we ask.",
     } <= set(text)

@@ -95,7 +95,7 @@ def session_screen_lines(
     """The lines of the screen, at most `height` where there is a terminal and no details."""
     if not screen.results:
         return rendered_lines(*heading)
-    answer = literal_text(screen.answer.sentence, "bold")
+    answer = literal_text(screen.answer.answer.text, "bold")
     top = rendered_lines(*heading, answer, "")
     closing = closing_lines(
         screen.answer,

@@ -13,6 +13,7 @@ from iolab.core.metric import VerdictLevel
 from iolab.core.run import RunStatus
 from iolab.record import Record
 from iolab.report.best import BestFigure, RunCounts
+from iolab.report.choice import StudyAnswer
 from iolab.report.fast_facts import FastFact, fast_facts
 from iolab.report.hardware import demonstration_answer_prefix
 from iolab.report.low_load import (
@@ -40,7 +41,7 @@ from iolab.report.phrases import (
     configuration_titles_if_several,
     run_with_configuration_text,
 )
-from iolab.report.session_answer import CHECK_CODES_SHOWN, answer_sentence, confidence_line
+from iolab.report.session_answer import CHECK_CODES_SHOWN, confidence_line, study_answer
 from iolab.report.table import Table
 from iolab.report.value import cost_capacity_rows, with_storage_alone_notes
 from iolab.text import counted_noun, list_text
@@ -73,7 +74,7 @@ class BriefAnswer(Record):
     the page, the gravest of them.
     """
 
-    sentence: str
+    answer: StudyAnswer
     conclusion: str
     detail_texts: tuple[str, ...]
     trust_texts: tuple[str, ...]
@@ -129,7 +130,7 @@ def build_answer(
                 None,
                 (
                     confidence_line(best_figures, touching) if best_figures else "",
-                    _supported_winner_counts_sentence(brief, rows),
+                    _supported_latency_counts_sentence(brief, rows),
                     repeats_sentence(run_counts, brief),
                 ),
             )
@@ -139,7 +140,7 @@ def build_answer(
     conclusion = conclusion_sentences(brief, rows, costs)
     other_rows = (*low_load_rows(brief), *with_storage_alone_notes(costs))
     return BriefAnswer(
-        sentence=answer_sentence(
+        answer=study_answer(
             brief.study,
             best_figures,
             run_counts,
@@ -240,17 +241,15 @@ def _affected_run_count_text(objection: Objection) -> str:
     return f"all {runs}" if objection.concerns_every_run else f"{len(objection.runs)} of {runs}"
 
 
-def _supported_winner_counts_sentence(brief: Brief, rows: Sequence[WorkloadRow]) -> str:
-    """In how many workloads comparisons support the best figure, and the lowest latency.
+def _supported_latency_counts_sentence(brief: Brief, rows: Sequence[WorkloadRow]) -> str:
+    """In how many workloads comparisons support the lowest latency.
 
-    `Comparisons support a winner in 0 of 4 workloads and a lowest mean latency in 1 of 2 (4 KiB
-    random read: C).` Latencies are those at one load. Empty of a single configuration.
+    `Comparisons support a lowest mean latency in 1 of 2 (4 KiB random read: C).` Latencies are
+    those at one load; of rates the answer says it. Empty of a single configuration.
     """
-    compared = [row for row in rows if row.figure_count > 1]
-    if not compared:
+    if not any(row.figure_count > 1 for row in rows):
         return ""
-    decided = sum(row.has_supported_winner for row in compared)
-    parts = [f"a winner in {decided} of {counted_noun(len(compared), 'workload')}"]
+    parts = []
     labels = {name: style.label for name, style in brief.series_styles.items()}
     shown = {row.title for row in low_load_rows(brief)}
     for name, text in (("mean", "mean latency"), ("p99", "p99 latency")):
@@ -267,7 +266,7 @@ def _supported_winner_counts_sentence(brief: Brief, rows: Sequence[WorkloadRow])
         if places:
             where = f" ({'; '.join(sure)})" if sure else ""
             parts.append(f"a lowest {text} in {len(sure)} of {len(places)}{where}")
-    return f"Comparisons support {list_text(parts)}."
+    return f"Comparisons support {list_text(parts)}." if parts else ""
 
 
 def _failed_runs_text(brief: Brief) -> str:

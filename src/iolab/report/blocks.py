@@ -259,8 +259,8 @@ def _answer_blocks(page: ReportPage) -> Iterator[Block]:
     yield SideBySideBlocks(
         (
             Heading("Answer", 1, "answer"),
-            Paragraph(answer.sentence, ParagraphStyle.STRONG),
-            *_non_empty_paragraphs(answer.conclusion, *answer.detail_texts),
+            Paragraph(answer.answer.sentence, ParagraphStyle.STRONG),
+            *_non_empty_paragraphs(answer.answer.details, answer.conclusion, *answer.detail_texts),
             *((FastFactsBlock(answer.fast_facts),) if answer.fast_facts else ()),
         ),
         (

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from iolab.core.metric import VerdictLevel
+from iolab.record import Record
 from iolab.report.matrix import POINT_LOST, WorkloadRow
 from iolab.report.numbers import MAYBE_CHANCE, NOT_DISTINGUISHABLE, ratio_text
 from iolab.text import capitalised, counted_noun, list_text
@@ -16,36 +17,41 @@ TITLES_SHOWN: Final = 3
 WINNERS_SHOWN: Final = 3
 """Configurations named in the answer; others are counted."""
 
-TAKE_NONE: Final = "Take none yet: "
-"""How the answer begins where no interval supports a lead."""
-
 MEASURE_AGAIN: Final = "All figures are indicative: measure again before you rely on them."
 
 
-def choice_sentence(
+class StudyAnswer(Record):
+    """The answer to a study's question: one sentence, and what is to be known of it."""
+
+    sentence: str
+    details: str = ""
+
+    @property
+    def text(self) -> str:
+        """Both, the sentence first."""
+        return " ".join(filter(None, (self.sentence, self.details)))
+
+
+def choice_answer(
     rows: Sequence[WorkloadRow], configuration_titles: Mapping[str, str], *, is_advice: bool = True
-) -> str:
-    """`Take b for reads (1.29×) and a for streams (1.25×). For writes …`, or why none is named.
+) -> StudyAnswer:
+    """`b is the best in 3 of 4 workloads, a in writes; sure in 2: …`, or why none is.
 
     `configuration_titles` are by the configurations' ids. Where it is no advice, as of a
-    demonstration, it says who was the best instead of what to take.
+    demonstration, it says who was the best.
     """
-    by_winner = _rows_by_leader(row for row in rows if row.has_supported_winner)
-    winners = sorted(by_winner.items(), key=lambda item: -len(item[1]))
-    rest = [row for row in rows if not row.has_supported_winner]
     bests = [row.best for row in rows if row.best is not None]
     are_indicative = bool(bests) and all(best.level is VerdictLevel.INDICATIVE for best in bests)
     texts = [
-        _winners_sentence(winners, configuration_titles, len(rows), is_advice=is_advice),
-        _unsupported_lead_sentence(
-            rest, configuration_titles, beginning="" if winners or not is_advice else TAKE_NONE
-        ),
-        _chance_leads_sentence(rest, configuration_titles),
-        _indistinguishable_workloads_sentence(rest, len(rows), is_advice=is_advice),
-        _single_candidate_sentence(rest, len(rows)),
+        _leaders_sentence(rows, configuration_titles, is_advice=is_advice),
+        _unsupported_leads_sentence(rows, configuration_titles),
+        _chance_leads_sentence(rows, configuration_titles),
+        _indistinguishable_workloads_sentence(rows, is_advice=is_advice),
+        _single_candidate_sentence(rows),
         MEASURE_AGAIN if are_indicative else "",
     ]
-    return " ".join(filter(None, texts))
+    sentence, *details = filter(None, texts)
+    return StudyAnswer(sentence, " ".join(details))
 
 
 def _rows_by_leader(rows: Iterable[WorkloadRow]) -> dict[str, list[WorkloadRow]]:
@@ -57,32 +63,56 @@ def _rows_by_leader(rows: Iterable[WorkloadRow]) -> dict[str, list[WorkloadRow]]
     return by_leader
 
 
-def _winners_sentence(
-    winners: Sequence[tuple[str, Sequence[WorkloadRow]]],
-    configuration_titles: Mapping[str, str],
-    workload_count: int,
-    *,
-    is_advice: bool,
+def _leaders_sentence(
+    rows: Sequence[WorkloadRow], titles: Mapping[str, str], *, is_advice: bool
 ) -> str:
-    if not winners:
+    """Who has the best figure in how many workloads, and in which of them that is sure.
+
+    Empty where no workload has a lead, or none of the leads has an interval.
+    """
+    leading = [row for row in rows if row.figure_count > 1 and row.tie_text != NOT_DISTINGUISHABLE]
+    sure = [row for row in leading if row.has_supported_winner]
+    if not sure and all(row.undecided_reason for row in leading):
         return ""
-    verb, for_what = ("Take ", "for") if is_advice else ("", "was the best in")
-    if len(winners) == 1 and len(winners[0][1]) == workload_count:
-        ((owner, own),) = winners
-        where = (
-            f"all {workload_count} workloads ({_leads_range_text(own)})"
-            if workload_count > TITLES_SHOWN
-            else _workloads_and_leads_text(own)
-        )
-        link = ": the" if is_advice else " was the"
-        return f"{verb}{configuration_titles.get(owner, owner)}{link} best in {where}."
-    choices = [
-        f"{configuration_titles.get(owner, owner)} {for_what} {_workloads_and_leads_text(own)}"
-        for owner, own in winners[:WINNERS_SHOWN]
+    groups = sorted(_rows_by_leader(leading).items(), key=lambda item: -len(item[1]))
+    are_named = len(groups) == len(leading) == len(sure) <= WINNERS_SHOWN
+    parts = [
+        f"{titles.get(name, name)}{'' if place else f' {_VERBS[is_advice]} the best'} in "
+        f"{_workloads_and_leads_text(own) if are_named else _workload_share_text(own, len(rows))}"
+        for place, (name, own) in enumerate(groups[:WINNERS_SHOWN])
     ]
-    others = sum(len(own) for _, own in winners[WINNERS_SHOWN:])
-    more = [f"others {for_what} {counted_noun(others, 'workload')}"] if others else []
-    return f"{verb}{list_text([*choices, *more])}."
+    others = sum(len(own) for _, own in groups[WINNERS_SHOWN:])
+    more = [f"others in {counted_noun(others, 'workload')}"] if others else []
+    which = _all_text(len(sure)) if are_named else _sure_leads_text(sure, len(leading))
+    end = ", which is sure" if len(leading) == len(sure) == 1 else f"; sure in {which}"
+    return f"{', '.join([*parts, *more])}{end}."
+
+
+_VERBS: Final = {True: "is", False: "was"}
+"""Of a demonstration it is told who was the best."""
+
+
+def _workload_share_text(rows: Sequence[WorkloadRow], workload_count: int) -> str:
+    """`3 of 4 workloads`, or the only one."""
+    if len(rows) == 1:
+        return rows[0].title
+    if len(rows) == workload_count:
+        return f"{_all_text(workload_count)} workloads"
+    return f"{len(rows)} of {workload_count} workloads"
+
+
+def _all_text(count: int) -> str:
+    return "both" if count == 2 else f"all {count}"
+
+
+def _sure_leads_text(sure_rows: Sequence[WorkloadRow], lead_count: int) -> str:
+    """`reads (1.83×)`, of many `5 (1.27× to 4.19×)`."""
+    if not sure_rows:
+        return "none"
+    if len(sure_rows) <= TITLES_SHOWN:
+        return _workloads_and_leads_text(sure_rows)
+    which = "all" if len(sure_rows) == lead_count else f"{len(sure_rows)}"
+    return f"{which} ({_leads_range_text(sure_rows)})"
 
 
 def _workloads_and_leads_text(rows: Sequence[WorkloadRow]) -> str:
@@ -98,59 +128,63 @@ def _leads_range_text(rows: Sequence[WorkloadRow]) -> str:
     return most if least == most else f"{least} to {most}"
 
 
-def _unsupported_lead_sentence(
-    rows: Sequence[WorkloadRow], configuration_titles: Mapping[str, str], *, beginning: str
-) -> str:
+def _unsupported_leads_sentence(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> str:
     """Who is ahead where no interval supports it, and what would."""
     still_open = [row for row in rows if row.undecided_reason and row.best is not None]
     if not still_open:
         # Ties alone are told by their own sentence.
         return ""
     ahead = [
-        f"{configuration_titles.get(name, name)} is ahead in {_workloads_and_leads_text(own)}"
+        f"{titles.get(name, name)} is ahead in {_workloads_and_leads_text(own)}"
         for name, own in _rows_by_leader(still_open).items()
     ]
     reasons = list_text(dict.fromkeys(row.undecided_reason for row in still_open))
     is_lost = any(row.undecided_reason == POINT_LOST for row in still_open)
     step = "repeat those points" if is_lost else "measure three repeats or more"
-    return f"{beginning}{list_text(ahead)}; not certain ({reasons}; {step})."
+    return f"{list_text(ahead)}; not certain ({reasons}; {step})."
 
 
-def _indistinguishable_workloads_sentence(
-    rows: Sequence[WorkloadRow], workload_count: int, *, is_advice: bool
-) -> str:
+def _chance_leads_sentence(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> str:
+    """Which leads have an interval without 1 that all comparisons together do not support.
+
+    `May be chance: reads over B (1.13× to 2.18×); writes over A (1.16× to 5.73×; surely over B,
+    1.67×).` The latter where the runner-up is surely behind. Of several leaders each is named.
+    """
+    several = len(_rows_by_leader(row for row in rows if row.figure_count > 1)) > 1
+    parts = []
+    for row in rows:
+        if row.best is None or row.tie_text != MAYBE_CHANCE:
+            continue
+        other, second = row.indistinguishable[0], row.next_best
+        owners = (row.best, other, second or other)
+        leader, behind, next_best = (
+            titles.get(each.configuration, each.configuration) for each in owners
+        )
+        who = f", {leader}" if several else ""
+        is_sure = second is not None and second not in row.indistinguishable
+        sure = f"; surely over {next_best}, {ratio_text(row.next_best_ratio)}" if is_sure else ""
+        lead = f"{row.lead_interval_over_text(other)}{sure}"
+        parts.append(f"{row.title}{who} over {behind} ({lead})")
+    if not parts:
+        return ""
+    more = f"; {len(parts) - TITLES_SHOWN} more" if len(parts) > TITLES_SHOWN else ""
+    return f"{capitalised(MAYBE_CHANCE)}: {'; '.join(parts[:TITLES_SHOWN])}{more}."
+
+
+def _indistinguishable_workloads_sentence(rows: Sequence[WorkloadRow], *, is_advice: bool) -> str:
     alike = [row.title for row in rows if row.tie_text == NOT_DISTINGUISHABLE]
     if not alike:
         return ""
-    if len(alike) == workload_count:
-        of = "the only workload" if workload_count == 1 else f"any of {workload_count} workloads"
+    if len(alike) == len(rows):
+        of = "the only workload" if len(rows) == 1 else f"any of {len(rows)} workloads"
         return f"{'Take any: not' if is_advice else 'Not'} distinguishable in {of}."
     return f"{capitalised(NOT_DISTINGUISHABLE)} in {list_text(alike, TITLES_SHOWN)}."
 
 
-def _chance_leads_sentence(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> str:
-    """Whose lead has an interval without 1 that all comparisons together do not support.
-
-    `The lead of C over B in reads (1.13× to 2.18×) may be chance.`
-    """
-    leads: dict[tuple[str, str], list[str]] = {}
-    for row in rows:
-        if row.best is not None and row.tie_text == MAYBE_CHANCE:
-            other = row.indistinguishable[0]
-            pair = row.best.configuration, other.configuration
-            leads.setdefault(pair, []).append(f"{row.title} ({row.lead_interval_over_text(other)})")
-    parts = [
-        f"of {titles.get(leader, leader)} over {titles.get(other, other)} in "
-        f"{list_text(texts, TITLES_SHOWN)}"
-        for (leader, other), texts in leads.items()
-    ]
-    return f"The lead {list_text(parts)} {MAYBE_CHANCE}." if parts else ""
-
-
-def _single_candidate_sentence(rows: Sequence[WorkloadRow], workload_count: int) -> str:
+def _single_candidate_sentence(rows: Sequence[WorkloadRow]) -> str:
     lone = [row.title for row in rows if row.figure_count < 2]
     if not lone:
         return ""
-    if len(lone) == workload_count:
+    if len(lone) == len(rows):
         return "Nothing to choose by: at most one configuration has a usable figure."
     return f"At most one has a usable figure in {list_text(lone, TITLES_SHOWN)}."

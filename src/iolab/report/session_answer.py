@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from iolab.analysis.pairs import GainsByPair
 from iolab.analysis.points import PointSummary
 from iolab.core.configuration import DEFAULT_CONFIGURATION
@@ -18,7 +20,7 @@ from iolab.core.metric import RunResult, VerdictLevel
 from iolab.core.study import AnswerKind, Study
 from iolab.record import Record
 from iolab.report.best import BestFigure, RunCounts, count_runs_by_verdict_and_status
-from iolab.report.choice import MEASURE_AGAIN, choice_sentence
+from iolab.report.choice import MEASURE_AGAIN, StudyAnswer, choice_answer
 from iolab.report.hardware import demonstration_answer_prefix
 from iolab.report.matrix import (
     WorkloadRow,
@@ -65,12 +67,12 @@ _OPERATIONS: Final = ("1/s", "ops/s")
 
 
 class SessionAnswer(Record):
-    """A session's answer: a sentence, a line on how sure it is, and what speaks against it.
+    """A session's answer, a line on how sure it is, and what speaks against it.
 
     `figures` are the best of each workload in each configuration.
     """
 
-    sentence: str
+    answer: StudyAnswer
     confidence_text: str
     objections: tuple[Objection, ...]
     figures: tuple[BestFigure, ...]
@@ -89,7 +91,7 @@ def session_answer(
     own = kinds.extra_answer_text(study, points)
     names = configuration_names_for_screen(study)
     demonstration = demonstration_answer_prefix(study, facts)
-    sentence = answer_sentence(
+    answer = study_answer(
         study,
         figures,
         count_runs_by_verdict_and_status(results),
@@ -99,7 +101,7 @@ def session_answer(
         names,
         demonstration_prefix=demonstration,
     )
-    return SessionAnswer(sentence, confidence_line(figures, objections), objections, tuple(figures))
+    return SessionAnswer(answer, confidence_line(figures, objections), objections, tuple(figures))
 
 
 class AnswerSource(Record, dict=True):
@@ -115,7 +117,7 @@ class AnswerSource(Record, dict=True):
         return GainsByPair(self.study, self.points)
 
 
-def answer_sentence(
+def study_answer(
     study: Study,
     best_figures: Sequence[BestFigure],
     run_counts: RunCounts,
@@ -125,7 +127,7 @@ def answer_sentence(
     configuration_titles: Mapping[str, str] | None = None,
     *,
     demonstration_prefix: str = "",
-) -> str:
+) -> StudyAnswer:
     """The answer, of the kind that the study's question wants.
 
     `load_kind_text` is what its kind of load says of one configuration, if it has words of its own;
@@ -135,7 +137,7 @@ def answer_sentence(
     rows = workload_rows(best_figures)
     measured = [row for row in rows if row.best is not None]
     if not run_counts.runs:
-        return "Nothing is measured yet."
+        return StudyAnswer("Nothing is measured yet.")
     if not measured:
         why = next(
             (
@@ -154,29 +156,34 @@ def answer_sentence(
         reason = f" {why.message}" if why else ""
         # What was lost is a result even where it makes the figures none.
         load_prefix = f"{load_kind_text} " if load_kind_text else ""
-        return f"{load_prefix}No usable result: {lost} invalid.{reason}"
+        return StudyAnswer(f"{load_prefix}No usable result: {lost} invalid.{reason}")
     if study.answer is AnswerKind.MACHINES:
         from iolab.report.machines import TOO_FEW_COUNTS, scaling_limits, scaling_limits_sentence
 
         if carried := list(scaling_limits(study, points)):
-            return _with_prefix(demonstration_prefix, scaling_limits_sentence(study, carried))
+            limits = scaling_limits_sentence(study, carried)
+            return StudyAnswer(_with_prefix(demonstration_prefix, limits))
         caveat = f"How many machines the target carries is not known: {TOO_FEW_COUNTS}. "
     elif study.answer is AnswerKind.ORDER and len(study.configurations) == 1:
         caveat = "Only one configuration was measured: there is no order. "
     else:
         caveat = ""
     if classes := storage_classes_sentence(study, points):
-        return _with_prefix(demonstration_prefix, f"{caveat}{classes}")
+        return StudyAnswer(_with_prefix(demonstration_prefix, f"{caveat}{classes}"))
     if _has_several_configurations(best_figures):
         names = configuration_titles or study.configuration_titles
-        choice = choice_sentence(rows, names, is_advice=not demonstration_prefix)
-        return _with_prefix(demonstration_prefix, f"{caveat}{choice}")
-    if load_kind_text and all(
+        choice = choice_answer(rows, names, is_advice=not demonstration_prefix)
+        sentence = _with_prefix(demonstration_prefix, choice.sentence)
+        details = " ".join(filter(None, (caveat.strip(), choice.details)))
+        return StudyAnswer(sentence, details)
+    are_indicative = all(
         row.best.level is VerdictLevel.INDICATIVE for row in measured if row.best is not None
-    ):
-        load_kind_text = f"{load_kind_text} {MEASURE_AGAIN}"
-    text = f"{caveat}{load_kind_text or _best_figures_sentence(rows, study)}"
-    return _with_prefix(demonstration_prefix, text)
+    )
+    own = StudyAnswer(load_kind_text, MEASURE_AGAIN if are_indicative else "")
+    answer = own if load_kind_text else _best_figures_answer(rows, study)
+    return replace(
+        answer, sentence=_with_prefix(demonstration_prefix, f"{caveat}{answer.sentence}")
+    )
 
 
 def _with_prefix(prefix: str, text: str) -> str:
@@ -185,7 +192,7 @@ def _with_prefix(prefix: str, text: str) -> str:
     return f"{prefix}{text if not prefix or is_name_first else uncapitalised(text)}"
 
 
-def _best_figures_sentence(rows: Sequence[WorkloadRow], study: Study) -> str:
+def _best_figures_answer(rows: Sequence[WorkloadRow], study: Study) -> StudyAnswer:
     """The best figure of each operation of the only configuration."""
     measured = [row for row in rows if row.best is not None]
     owner = measured[0].figures[0].configuration
@@ -211,13 +218,12 @@ def _best_figures_sentence(rows: Sequence[WorkloadRow], study: Study) -> str:
             with_level=not are_indicative,
         )
     )
-    doubt = ""
-    if are_indicative:
-        doubt = f" {MEASURE_AGAIN}"
     reached = f"{name} {verb} {list_text(texts)}."
     if not from_storage:
-        reached = f"{FROM_MEMORY}{uncapitalised(reached) if name == TARGET else reached}{MORE_DATA}"
-    return f"{reached}{lost}{doubt}"
+        reached = f"{FROM_MEMORY}{uncapitalised(reached) if name == TARGET else reached}"
+        lost = f"{MORE_DATA}{lost}"
+    details = (lost.strip(), MEASURE_AGAIN if are_indicative else "")
+    return StudyAnswer(reached, " ".join(filter(None, details)))
 
 
 def _unknown_figures_sentence(titles: Sequence[str]) -> str:

@@ -386,7 +386,7 @@ class SessionLibrary:
         points = summarise_points(session.results, session.study)
         return session_answer(
             self._kinds, session.study, points, session.results, session.reader.facts
-        ).sentence
+        ).answer.text
 
     def _error_without_root(self, error: IolabError) -> str:
         """What an error says, of places below the directory and not of where that lies."""
