@@ -11,7 +11,7 @@ from iolab.cli.doctor.findings import (
     device_counter_findings,
     drive_log_findings,
     kernel_power_meter_findings,
-    machine_and_unknown_fact_findings,
+    machine_findings,
     power_meter_findings,
     program_findings,
     target_findings,
@@ -124,12 +124,12 @@ def test_a_file_system_without_a_device_is_noted() -> None:
 
 def test_a_machine_that_tells_its_name_is_named() -> None:
     machine = MachineFacts("Amazon EC2", "i4i.2xlarge", None)
-    first, *_ = machine_and_unknown_fact_findings(replace(FACTS, machine=machine))
+    first, *_ = machine_findings(replace(FACTS, machine=machine))
     assert tells(first.message, "Amazon EC2 i4i.2xlarge", FACTS.cpu.model)
 
 
 def test_what_a_machine_would_not_tell_is_noted() -> None:
-    *_, last = machine_and_unknown_fact_findings(replace(FACTS, faults=("DMI is closed.",)))
+    *_, last = machine_findings(replace(FACTS, faults=("DMI is closed.",)))
     assert (last.state, last.message) == (FindingState.NOTE, "DMI is closed.")
 
 
@@ -143,7 +143,7 @@ def test_a_machine_that_gives_a_load_few_cores_says_how_many(
     cpu = replace(FACTS.cpu, threads=4, allowed_cores=allowed, quota_cores=quota)
     found = [
         one.message
-        for one in machine_and_unknown_fact_findings(replace(FACTS, cpu=cpu))
+        for one in machine_findings(replace(FACTS, cpu=cpu))
         if one.topic == "processors"
     ]
     assert len(found) == (told is not None)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from iolab.analysis.points import summarise_points
 from iolab.cli.details import run_detail_lines
 from iolab.cli.planning import plan_lines
-from iolab.cli.progress import LoadHosts, PointHostCounts, SessionProgress
+from iolab.cli.progress import LoadGenerators, PointHostCounts, SessionProgress
 from iolab.cli.results import result_lines
 from iolab.core.events import IntervalReported, RunPreparing, SessionStarted
 from iolab.core.metric import Outlier
@@ -116,9 +116,9 @@ def test_a_second_is_whole_when_the_guests_of_that_point_have_told_of_it(
 ) -> None:
     run, names = guests.plan.runs[0], ("node-1-vm01", "node-2-vm01")
     point = PointHostCounts(run.point.configuration, run.point.per_node, run.point.host_count)
-    makers = {point: LoadHosts(names, ("node-1", "node-2"))}
+    makers = {point: LoadGenerators(names, ("node-1", "node-2"))}
     state = SessionProgress(
-        "s", 12, 0, 8, 0.0, 10.0, 1.0, 0.0, load_hosts_by_point=makers, guest_count=6
+        "s", 12, 0, 8, 0.0, 10.0, 1.0, 0.0, load_generators_by_host_counts=makers, guest_count=6
     )
     state = state.after_event(SessionStarted(guests.plan, tuple(guests.facts.items()), "0"), 0.0)
     state = state.after_event(RunPreparing(run), 0.0)

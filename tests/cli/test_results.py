@@ -125,7 +125,7 @@ def test_repeats_are_one_line_and_have_lines_of_their_own_on_request() -> None:
     half = point.metrics["iops"].half_width_share
     assert half is not None
     assert f"±{100 * half:.2g} %" in row
-    every = drawn(result_lines(STUDY, results, repeats=True))
+    every = drawn(result_lines(STUDY, results, with_run_rows=True))
     rows = [line for line in every if "bs " in line]
     assert [row.partition("#")[2][:1] for row in rows] == ["", "1", "2", "3"]
     assert not any("±" in row for row in rows[1:])
@@ -133,7 +133,7 @@ def test_repeats_are_one_line_and_have_lines_of_their_own_on_request() -> None:
 
 def test_a_repeat_that_is_invalid_is_left_out_and_says_so() -> None:
     results = [again(1, 1000.0), judged(again(2, 5000.0), CACHED), judged(again(3, 1000.0), SHORT)]
-    shown = drawn(result_lines(STUDY, results, repeats=True))
+    shown = drawn(result_lines(STUDY, results, with_run_rows=True))
     rows = [line for line in shown if "bs " in line]
     assert "±" in rows[0]
     assert rows[0].endswith("indicative")

@@ -110,7 +110,7 @@ def test_each_depth_is_a_line_and_several_configurations_keep_their_colours(
     looks = series_styles(source.study)
     lines = scaling_group_chart_lines(group, looks)
     assert [(line.name, line.node_count) for line in lines] == [("iodepth 1", 2), ("iodepth 8", 2)]
-    assert len({line.token for line in lines}) == len({line.dash for line in lines}) == 2
+    assert len({line.color for line in lines}) == len({line.dash for line in lines}) == 2
     other = tuple(
         replace(point, key=replace(point.key, configuration="new")) for point in group.points
     )
@@ -118,7 +118,7 @@ def test_each_depth_is_a_line_and_several_configurations_keep_their_colours(
     named = {"default": looks["default"], "new": replace(looks["default"], title="New")}
     lines = scaling_group_chart_lines(both, named)
     assert [line.name for line in lines] == ["Default 1", "Default 8", "New 1", "New 8"]
-    assert lines[0].token == lines[1].token
+    assert lines[0].color == lines[1].color
 
 
 def test_predicted_guests_are_told_apart(source: GuestSource) -> None:

@@ -87,7 +87,7 @@ def test_configurations_keep_their_colours_and_stand_apart() -> None:
     (figure,) = group.figures
     names = [row[2].text for row in figure.table.rows]
     assert set(names) == {one.title for one in depths().study.configurations}
-    assert {one.token for one in marks(figure, Markers)} == set(SERIES[:2])
+    assert {one.color for one in marks(figure, Markers)} == set(SERIES[:2])
 
 
 def test_what_differs_in_hardware_and_method() -> None:
@@ -140,7 +140,7 @@ def test_one_is_always_on_the_axis_and_named() -> None:
 def test_intervals_and_verdicts_are_drawn() -> None:
     made = ratios(Metric(0.5, "", 0.4, 0.6), Metric(2.0, ""), Metric(3.0, ""))
     assert [level for one in marks(made, Markers) for level in one.levels] == list(VerdictLevel)
-    bars = [one.segments for one in marks(made, LineSegments) if one.token is SERIES[0]]
+    bars = [one.segments for one in marks(made, LineSegments) if one.color is SERIES[0]]
     assert [(x, x2) for ((x, _, x2, _),) in bars] == [(0.4, 0.6)]
 
 

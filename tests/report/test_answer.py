@@ -57,7 +57,7 @@ from iolab.report.table import (
     table_with_constants_in_title,
     text_and_number_columns,
 )
-from iolab.report.value import CostCapacityFigure, CostCapacityRow
+from iolab.report.value import ConfigurationFigure, ConfigurationFiguresRow
 from tests.facts import tells
 from tests.report import growing, shared
 from tests.report.charts.outcomes import result
@@ -114,9 +114,9 @@ def test_latencies_of_another_span_than_the_rate_are_told() -> None:
 def test_bold_of_costs_and_latencies_alone_is_explained() -> None:
     rows = workload_rows((figure("one", 1e3), figure("two", 1.01e3)))
     costs = [
-        CostCapacityFigure(name, name, amount) for name, amount in (("one", 1.0), ("two", 2.0))
+        ConfigurationFigure(name, name, amount) for name, amount in (("one", 1.0), ("two", 2.0))
     ]
-    sure = CostCapacityRow("Cost per usable TB", tuple(costs), BetterDirection.LOWER)
+    sure = ConfigurationFiguresRow("Cost per usable TB", tuple(costs), BetterDirection.LOWER)
     assert "Bold" not in matrix_marks_note(rows)
     assert "Bold" in matrix_marks_note(rows, [sure])
     assert "Bold" not in matrix_marks_note(rows, [replace(sure, is_undecided=True)])
@@ -707,6 +707,8 @@ def test_repeats_that_are_left_out_stand_beside_their_own_figure() -> None:
         cell if cell is row.best else replace(cell, left_out_repeats_text="1 of 3 repeats invalid")
         for cell in row.figures
     )
-    ahead = replace(row, figures=cells, undecided_reason="", indistinguishable=(), lead_share=0.5)
+    ahead = replace(
+        row, figures=cells, undecided_reason="", indistinguishable=(), relative_lead=0.5
+    )
     first = fast_facts(brief, (ahead,), ())[0]
     assert first.note.endswith("of One (1 of 3 repeats invalid)")

@@ -30,22 +30,22 @@ def test_the_formula_knows_black_on_white() -> None:
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
 
 
-@pytest.mark.parametrize(("text", "paper"), TEXT_PAIRS, ids=lambda token: token.name)
+@pytest.mark.parametrize(("text", "paper"), TEXT_PAIRS, ids=lambda color: color.name)
 def test_text_can_be_read(text: ColorToken, paper: ColorToken) -> None:
     assert contrast(text.light, paper.light) >= 4.5
     assert contrast(text.dark, paper.dark) >= 4.5
 
 
-@pytest.mark.parametrize("token", SERIES, ids=lambda token: token.name)
-@pytest.mark.parametrize("paper", [PAPER, RAISED], ids=lambda token: token.name)
+@pytest.mark.parametrize("color", SERIES, ids=lambda color: color.name)
+@pytest.mark.parametrize("paper", [PAPER, RAISED], ids=lambda color: color.name)
 def test_series_labels_can_be_read_on_paper_and_lines_in_shade(
-    token: ColorToken, paper: ColorToken
+    color: ColorToken, paper: ColorToken
 ) -> None:
     needed = 4.5 if paper is PAPER else 3.0
-    assert contrast(token.light, paper.light) >= needed
-    assert contrast(token.dark, paper.dark) >= needed
+    assert contrast(color.light, paper.light) >= needed
+    assert contrast(color.dark, paper.dark) >= needed
 
 
 def test_every_token_has_a_property_of_its_own() -> None:
-    assert len({token.name for token in TOKENS}) == len(TOKENS)
-    assert all(f"--{token.name}:{token.dark};" in css_declarations(dark=True) for token in TOKENS)
+    assert len({color.name for color in TOKENS}) == len(TOKENS)
+    assert all(f"--{color.name}:{color.dark};" in css_declarations(dark=True) for color in TOKENS)

@@ -150,7 +150,7 @@ def test_damage_is_told_by_session_and_real_place() -> None:
 
 def test_every_run_of_the_report_says_where_it_is_stored(brief: Brief, page: ReportPage) -> None:
     for part in page.runs:
-        trace = brief.sessions.run_source((part.result.digest, part.result.repeat))
+        trace = brief.session_union.run_source((part.result.digest, part.result.repeat))
         name = {"fast": "fast (id-one)", "slow": "slow (id-two)"}[trace.label]
         assert part.storage_text == f"Session {name}, points/{trace.digest}/run-{trace.repeat}"
     assert page.run_folders is not None

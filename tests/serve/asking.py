@@ -13,7 +13,7 @@ from typing import Any
 
 from iolab.registry import report_kinds
 from iolab.serve.app import ServerContext, create_app
-from iolab.serve.pages import with_back_link
+from iolab.serve.pages import with_report_navigation
 from iolab.serve.reports import ReportCache
 from iolab.serve.server import AccessPolicy
 from iolab.serve.sessions import SessionLibrary
@@ -67,7 +67,7 @@ class Site:
         """The answers to questions asked one after the other of one server."""
 
         async def every() -> list[Answer]:
-            reports = ReportCache(self.report_command, with_back_link, wait_s=self.wait_s)
+            reports = ReportCache(self.report_command, with_report_navigation, wait_s=self.wait_s)
             app = create_app(
                 ServerContext(self.library, reports, "DIR", report_kinds()),
                 self.terms,

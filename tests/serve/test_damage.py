@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.serve.sessions import SessionStateReader, find_sessions
+from iolab.serve.sessions import SessionStampReader, find_sessions
 from tests.serve.asking import WRITES, Site
 
 
@@ -37,12 +37,12 @@ def test_a_run_that_is_changed_in_place_is_named_by_every_page(
 
 def test_a_report_is_made_anew_when_a_file_of_a_run_was_changed_in_place(folder: Path) -> None:
     (place,) = find_sessions(folder.parent).folders
-    reader = SessionStateReader()
-    seen = [reader.read_state(place.path).digest]
+    reader = SessionStampReader()
+    seen = [reader.read_stamp(place.path).digest]
     for name in ("manifest.json", "manifest.sha256", "bins.parquet"):
         path = next(folder.glob(f"points/*/run-1/{name}"))
         path.write_bytes(path.read_bytes()[:-3])
-        seen.append(reader.read_state(place.path).digest)
+        seen.append(reader.read_stamp(place.path).digest)
     assert len(set(seen)) == len(seen)
 
 

@@ -17,7 +17,7 @@ import typer
 
 from iolab.cli.commands import COMMANDS, CommandKind, command_from_argv
 from iolab.cli.help import GroupedCommands, command_list_text
-from iolab.cli.memory_limit import require_address_space
+from iolab.cli.memory_limit import require_address_space_for_load
 from iolab.cli.output import (
     page_output,
     print_raw,
@@ -56,7 +56,7 @@ def run_command_line(argv: Sequence[str]) -> int:
     """Run one command line; the exit code, with every error told and none escaping."""
 
     def run_app_with_settings() -> object:
-        require_address_space(argv)
+        require_address_space_for_load(argv)
         words = [word for word in argv if word != NO_COLOR]
         command = command_from_argv(words)
         settings = read_settings(tuple(COMMANDS))

@@ -125,7 +125,7 @@ def bench(
     report: ReportOption = False,
     fail_on: FailOnOption = None,
     quiet: QuietOption = False,
-    output: OutputFormat,
+    output_format: OutputFormat,
 ) -> None:
     """Compare directories under one load, without a study.
 
@@ -160,9 +160,11 @@ def bench(
     text = "\n".join(_study_toml_lines(paths, workload, runtime, repeats))
     study = read_study(text, "bench.toml", StudyOverrides())
     directory, request = new_session_directory_and_request(study, out)
-    options = RunOptions(directory, quiet=quiet, output=output, report=report, fail_on=fail_on)
+    options = RunOptions(
+        directory, quiet=quiet, output_format=output_format, report=report, fail_on=fail_on
+    )
     code = run_and_report(request, options)
-    if output is OutputFormat.TABLE and is_session(directory):
+    if output_format is OutputFormat.TABLE and is_session(directory):
         _print_percentiles_and_comparisons(open_session(directory))
     raise typer.Exit(code)
 

@@ -113,12 +113,12 @@ def calibrate(
     ] = 5.0,
     out: OutOption = None,
     quiet: QuietOption = False,
-    output: OutputFormat,
+    output_format: OutputFormat,
 ) -> None:
     """Compare the native engine with fio on a target."""
     from iolab.cli.session import (
         RunOptions,
-        print_partial_results,
+        print_partial_results_and_resume_hint,
         run_session_showing_progress,
         session_exit_code,
     )
@@ -148,16 +148,18 @@ def calibrate(
     )
     study = read_study(text, "calibrate", overrides)
     directory, request = new_session_directory_and_request(study, out)
-    options = RunOptions(directory, quiet=quiet, output=output, report=False, fail_on=None)
+    options = RunOptions(
+        directory, quiet=quiet, output_format=output_format, report=False, fail_on=None
+    )
     status = run_session_showing_progress(request, options)
     code = session_exit_code(status, open_session(directory).results(), None)
     if code is not ExitCode.OK:
-        print_partial_results(options)
+        print_partial_results_and_resume_hint(options)
         raise typer.Exit(code)
-    raise typer.Exit(print_calibration(directory, output))
+    raise typer.Exit(print_calibration(directory, output_format))
 
 
-def print_calibration(directory: Path, output: OutputFormat) -> ExitCode:
+def print_calibration(directory: Path, output_format: OutputFormat) -> ExitCode:
     """The engines compared as `iolab compare` does, and what each takes of the clients.
 
     The exit code is a verdict where no run of an engine may be compared.
@@ -171,20 +173,20 @@ def print_calibration(directory: Path, output: OutputFormat) -> ExitCode:
     reader = open_session(directory)
     fio, native = (read_comparison_side(engine, reader, engine) for engine in ENGINES)
     comparison = compare_sides(fio, native, metrics=METRICS)
-    costs = [_client_cost(reader, engine) for engine in ENGINES]
-    if output is OutputFormat.JSON:
+    costs = [_measured_engine_cost(reader, engine) for engine in ENGINES]
+    if output_format is OutputFormat.JSON:
         engines = [cost.document for cost in costs]
         print_json({**comparison_document(comparison), "engines": engines})
-    elif output is OutputFormat.TABLE:
+    elif output_format is OutputFormat.TABLE:
         lines = (literal_text(cost.cost_text) for cost in costs)
         session = literal_text(f"Session: {directory}")
         print_renderables(*comparison_lines(comparison), "", *lines, session)
     else:
-        print_comparison(comparison, CompareFormat(output.value))
+        print_comparison(comparison, CompareFormat(output_format.value))
     return ExitCode.OK if comparison.compared_metrics else ExitCode.VERDICT
 
 
-class ClientCost(Record):
+class EngineCpuCost(Record):
     """What an engine takes of its clients: CPU time of an I/O, and the share of its limit.
 
     The share is that of the host and run where it is largest; None where no limit is known.
@@ -217,7 +219,7 @@ class ClientCost(Record):
         return f"{self.engine}: {', '.join(parts)}"
 
 
-def _client_cost(reader: SessionReader, engine: str) -> ClientCost:
+def _measured_engine_cost(reader: SessionReader, engine: str) -> EngineCpuCost:
     results = [result for result in reader.results() if result.workload == engine]
     runs = [reader.manifest(result.digest, result.repeat).hosts for result in results]
     shares = (
@@ -227,8 +229,8 @@ def _client_cost(reader: SessionReader, engine: str) -> ClientCost:
         if check.code == "generator-bound"
     )
     known = [float(share) for share in shares if isinstance(share, int | float)]
-    costs = [cost for hosts in runs for cost in _cpu_ns_per_io_if_known(hosts)]
-    return ClientCost(
+    costs = [cost for hosts in runs for cost in _run_cpu_ns_per_io_if_known(hosts)]
+    return EngineCpuCost(
         engine=engine,
         version=next((host.engine_version for hosts in runs for host in hosts), ""),
         cpu_ns_per_io=geometric_mean(costs) if costs else None,
@@ -236,7 +238,7 @@ def _client_cost(reader: SessionReader, engine: str) -> ClientCost:
     )
 
 
-def _cpu_ns_per_io_if_known(hosts: Iterable[HostRun]) -> Iterator[float]:
+def _run_cpu_ns_per_io_if_known(hosts: Iterable[HostRun]) -> Iterator[float]:
     """The CPU time of all hosts' engines over their I/Os, where both are known."""
     cpu_s, ios = 0.0, 0
     for host in hosts:

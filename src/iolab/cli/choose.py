@@ -87,7 +87,7 @@ def choose(
             help="What an added node gives, as a share of a measured one.",
         ),
     ] = DEFAULT_SCALING,
-    output: OutputFormat,
+    output_format: OutputFormat,
 ) -> None:
     """Rank configurations against a need."""
     import iolab.registry  # noqa: F401 - needs name metrics of every kind
@@ -97,7 +97,7 @@ def choose(
     offers = [offer for name in sets for offer in _read_offers(name)]
     _require_known_workloads(needs, offers)
     fits = sort_best_first(evaluate_offer(needs, offer, scaling) for offer in offers)
-    if output is not OutputFormat.TABLE:
+    if output_format is not OutputFormat.TABLE:
         document = {"format": 1, "scaling": scaling, "currencies": list(known_currencies(fits))}
         choices = [_offer_evaluation_document(fitted) for fitted in fits]
         rows = [
@@ -105,30 +105,30 @@ def choose(
             for choice in choices
             for part in choice["parts"]
         ]
-        print_document(output, {**document, "fits": choices}, rows)
+        print_document(output_format, {**document, "fits": choices}, rows)
     else:
         print_renderables(*_offer_evaluation_lines(fits, scaling))
 
 
 def _parse_requirements(
-    usable_tb: float | None, written: Sequence[str], budget: str | None, scaling: float
+    usable_tb: float | None, need_texts: Sequence[str], budget_text: str | None, scaling: float
 ) -> Requirements:
     """What the options ask for; UsageError with every fault."""
     from iolab.published.choose import MinimumRate, Requirements, parse_requirement
 
     faults: list[Fault] = []
     parsed = []
-    for text in written:
+    for text in need_texts:
         try:
             parsed.append(parse_requirement(text))
         except ValueError as error:
             faults.append(Fault(f"{error}.", "Correct --need."))
-    money = _parse_budget(budget, faults)
+    money = _parse_budget(budget_text, faults)
     if usable_tb is not None and not 0 < usable_tb < 1e9:
         faults.append(Fault(f"--usable-tb is {usable_tb:g}.", "Give terabytes above 0."))
     if not 0 < scaling <= 1:
         faults.append(Fault(f"--scaling is {scaling:g}.", "Give a share above 0 and up to 1."))
-    if not (usable_tb is not None or written or budget):
+    if not (usable_tb is not None or need_texts or budget_text):
         hint = "Give --usable-tb, --need or --budget, as --need 'WORKLOAD >= 1M'."
         faults.append(Fault("No need is given.", hint))
     if faults:
@@ -171,15 +171,15 @@ def _read_offers(session_or_set: str) -> tuple[Offer, ...]:
     return offers
 
 
-def _session_offers(name: str) -> tuple[Offer, ...]:
+def _session_offers(session_name: str) -> tuple[Offer, ...]:
     from iolab.analysis.points import summarise_points
     from iolab.analysis.stored_results import study_and_results_with_session_checks
     from iolab.published.choose import measured_offer
 
-    study, results = study_and_results_with_session_checks(open_session(session_path(name)))
+    study, results = study_and_results_with_session_checks(open_session(session_path(session_name)))
     points = summarise_points(results, study)
     return tuple(
-        measured_offer(configuration.id, name, configuration, points)
+        measured_offer(configuration.id, session_name, configuration, points)
         for configuration in study.configurations
     )
 
@@ -198,7 +198,7 @@ def _margin_factor_text(margin: float) -> str:
     return f"{margin:,.0f}x" if margin >= WHOLE_FROM else f"{margin:.3g}x"
 
 
-def _fewer_nodes_by_mean_text(node_count: int | None, nodes_by_mean: int | None) -> str:
+def _nodes_by_mean_suffix(node_count: int | None, nodes_by_mean: int | None) -> str:
     """That the mean asks for fewer nodes than the low end of the interval."""
     return (
         f" ({nodes_by_mean} by the mean)"
@@ -228,7 +228,7 @@ def _offer_evaluation_lines(
         if number:
             yield ""
         size = "nodes unknown" if fit.node_count is None else counted_noun(fit.node_count, "node")
-        size += _fewer_nodes_by_mean_text(fit.node_count, fit.node_count_by_mean)
+        size += _nodes_by_mean_suffix(fit.node_count, fit.node_count_by_mean)
         if fit.node_count is None and fit.offer.node_count is not None:
             size = "no number of nodes would do"
         if fit.node_count is not None and fit.status_when_scaled.value == "unknown":

@@ -25,7 +25,7 @@ from iolab.cli.output import (
     print_message,
     print_raw,
     print_renderables,
-    report_damage_and_remedy,
+    report_left_out_session,
 )
 from iolab.errors import ExitCode, Fault, StoreError, UsageError
 from iolab.text import capitalised, counted_noun, list_text, one_line, quote_value
@@ -122,12 +122,14 @@ def require_known_names(
         raise UsageError("A workload or metric does not exist.", "Correct it.", faults)
 
 
-def _difference_faults(differences: Iterable[Difference], prefix: str = "") -> tuple[Fault, ...]:
+def _difference_faults(
+    differences: Iterable[Difference], message_prefix: str = ""
+) -> tuple[Fault, ...]:
     """A fault for each difference; those that several workloads have alike are one."""
     from iolab.report.comparison import differences_merged_over_workloads
 
     return tuple(
-        Fault(f"{prefix}{one_line(str(difference))}.".replace("..", "."), "")
+        Fault(f"{message_prefix}{one_line(str(difference))}.".replace("..", "."), "")
         for difference in differences_merged_over_workloads(differences)
     )
 
@@ -264,7 +266,7 @@ def _require_compared_metrics(comparison: ComparisonResult) -> None:
     """UsageError when there is nothing to compare, with the reasons."""
     if comparison.compared_metrics:
         return
-    faults = tuple(Fault(one_line(f"{text}."), "") for text in _skipped_texts(comparison))
+    faults = tuple(Fault(one_line(f"{text}."), "") for text in _skip_reason_texts(comparison))
     raise UsageError(
         "The two sessions have no point that both can be compared by.", "Compare others.", faults
     )
@@ -417,11 +419,11 @@ def _skipped_point_lines(comparison: ComparisonResult) -> Iterator[RenderableTyp
     if not comparison.skipped:
         return
     yield section_title("Not compared")
-    for text in _skipped_texts(comparison):
+    for text in _skip_reason_texts(comparison):
         yield literal_text(f"  {text}")
 
 
-def _skipped_texts(comparison: ComparisonResult) -> Iterator[str]:
+def _skip_reason_texts(comparison: ComparisonResult) -> Iterator[str]:
     """Each reason why points are not compared once, with those that it is of."""
     from iolab.report.numbers import point_text
 
@@ -486,7 +488,7 @@ def history(
     details: Annotated[
         bool, typer.Option("--details", help="Also every session's value with its interval.")
     ] = False,
-    output: OutputFormat,
+    output_format: OutputFormat,
 ) -> None:
     """Find where results changed over many sessions."""
     from iolab.analysis.comparison import find_history_changes, forbidding_differences_by_session
@@ -502,7 +504,7 @@ def history(
         raise UsageError(
             "No session has a value that could be tracked.", "Give other sessions or metrics."
         )
-    if output is not OutputFormat.TABLE:
+    if output_format is not OutputFormat.TABLE:
         document = history_document(tracked)
         rows = [
             {
@@ -513,7 +515,7 @@ def history(
             for series in document["series"]
             for value in series["values"]
         ]
-        print_document(output, document, rows)
+        print_document(output_format, document, rows)
     else:
         print_renderables(*history_lines(tracked, details=details))
 
@@ -523,7 +525,7 @@ def _read_session_sides(names: Sequence[str]) -> list[ComparisonSide]:
     sides = [
         side
         for directory, configuration in map(split_session_and_configuration, names)
-        for session in _session_directories(directory)
+        for session in _session_itself_or_sessions_inside(directory)
         if (
             side := _read_session_side_or_warn(
                 session, configuration, is_named_by_user=session == directory
@@ -559,7 +561,7 @@ def _read_session_side_or_warn(
     try:
         return read_comparison_side(str(session), open_session(session), configuration)
     except StoreError as error:
-        report_damage_and_remedy(session, damage_from_error(session, "the session", error))
+        report_left_out_session(session, damage_from_error(session, "the session", error))
         return None
     except UsageError as error:
         if is_named_by_user:
@@ -568,7 +570,7 @@ def _read_session_side_or_warn(
         return None
 
 
-def _session_directories(directory: Path) -> list[Path]:
+def _session_itself_or_sessions_inside(directory: Path) -> list[Path]:
     """The directory itself if it is a session, else those in it; UsageError for neither."""
     from iolab.store.reader import is_session
 
@@ -633,18 +635,21 @@ def history_lines(history: SessionHistory, *, details: bool) -> Iterator[Rendera
     yield section_title(history_summary_sentence(history))
 
 
-def _change_point_lines(history: SessionHistory, series: MetricHistory) -> Iterator[RenderableType]:
+def _change_point_lines(
+    history: SessionHistory, metric_history: MetricHistory
+) -> Iterator[RenderableType]:
     """Each change of a series with what the session has otherwise than the one before."""
     from iolab.report.comparison import ratio_with_percent_text
     from iolab.report.numbers import point_text, utc_minute_text
     from iolab.report.phrases import metric_column_name
     from iolab.report.terminal import QUIET_STYLE, literal_text, section_title
 
-    for change in series.change_search.changes:
-        place = series.values[change.index].session_index
+    for change in metric_history.change_search.changes:
+        place = metric_history.values[change.index].session_index
         side = history.sessions[place]
         yield section_title(
-            f"{point_text(series.workload, series.axis)}: {metric_column_name(series.metric)}"
+            f"{point_text(metric_history.workload, metric_history.axis)}: "
+            f"{metric_column_name(metric_history.metric)}"
         )
         yield literal_text(
             f"  {ratio_with_percent_text(change.ratio)} from {side.name} on, "
@@ -660,12 +665,12 @@ def _change_point_lines(history: SessionHistory, series: MetricHistory) -> Itera
         yield ""
 
 
-def _metric_history_table(history: SessionHistory, series: MetricHistory) -> RenderableType:
+def _metric_history_table(history: SessionHistory, metric_history: MetricHistory) -> RenderableType:
     from iolab.report.numbers import interval_and_runs_text, metric_value_text, utc_minute_text
     from iolab.report.table import Column
     from iolab.report.terminal import literal_text, styled_verdict, terminal_table
 
-    before = {change.index for change in series.change_search.changes}
+    before = {change.index for change in metric_history.change_search.changes}
     rows: list[list[Text | str]] = [
         [
             literal_text(utc_minute_text(history.sessions[value.session_index].created_real_ns)),
@@ -675,7 +680,7 @@ def _metric_history_table(history: SessionHistory, series: MetricHistory) -> Ren
             styled_verdict(value.level),
             "changed" if number in before else "",
         ]
-        for number, value in enumerate(series.values)
+        for number, value in enumerate(metric_history.values)
     ]
     heads = [Column("UTC"), Column("session", can_wrap=True), Column("value", is_number=True)]
     return terminal_table([*heads, Column("interval"), Column("trust"), Column("")], rows)

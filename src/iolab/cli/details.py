@@ -174,7 +174,7 @@ def _run_detail_lines(
             yield literal_text(neighbours_note([result.scenario], result.metrics), QUIET_STYLE)
     if len(result.hosts) > 1:
         yield from _host_metric_lines(result)
-    yield from report_kinds().booted_hosts.run_nodes_terminal_screen(result)
+    yield from report_kinds().booted_hosts.nodes_terminal_screen_of_run(result)
     yield from _run_check_lines(result, shared_texts)
 
 
@@ -316,9 +316,9 @@ def _measured_metric_rows(metrics: Mapping[str, Metric]) -> list[tuple[str, Text
     return [(subject, ", ".join(parts)) for subject, parts in lines.items()]
 
 
-def _metric_sort_key(measured: tuple[str, Metric]) -> tuple[bool, bool, bool]:
+def _metric_sort_key(key_and_metric: tuple[str, Metric]) -> tuple[bool, bool, bool]:
     """Rates stand first, then latencies: the mean, percentiles, the extremes."""
-    key, _ = measured
+    key, _ = key_and_metric
     return "lat_ns" in key, key.endswith(("_min", "_max")), not key.endswith("_mean")
 
 

@@ -275,7 +275,7 @@ def export(
             _print_or_write_export(text, out)
     else:
         number = len(reader.results())
-        _print_or_write_export(_export_document_text(reader, kind), out)
+        _print_or_write_export(_export_text_of_session(reader, kind), out)
     if out is not None:
         print_result(str(out))
         print_message(f"{number} {written} written as {kind.value}.")
@@ -379,7 +379,7 @@ def _export_columns(reader: SessionReader, rows: RowKind) -> Mapping[str, Sequen
             return result_columns(results)
 
 
-def _export_document_text(reader: SessionReader, export_format: ExportFormat) -> str:
+def _export_text_of_session(reader: SessionReader, export_format: ExportFormat) -> str:
     """The document for programs, or the table of an issue or a wiki."""
     from iolab.analysis.stored_results import study_and_results_with_session_checks
     from iolab.registry import report_kinds

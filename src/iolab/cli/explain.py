@@ -67,24 +67,24 @@ def explain(
         ),
     ] = None,
     *,
-    output: OutputFormat,
+    output_format: OutputFormat,
 ) -> None:
     """Explain a check, or a word of the results."""
     pages = _page_text_by_check_code()
     if code is None:
         titles = {name: _page_title(text) for name, text in pages.items()}
-        if output is not OutputFormat.TABLE:
+        if output_format is not OutputFormat.TABLE:
             listed = [{"code": name, "title": title} for name, title in titles.items()]
-            print_document(output, {"format": 1, "checks": listed}, listed)
+            print_document(output_format, {"format": 1, "checks": listed}, listed)
             return
         print_renderables(_check_list_table(titles))
         return
     if code not in pages:
-        _print_glossary_entry(code, list(pages), output)
+        _print_glossary_entry(code, list(pages), output_format)
         return
-    if output is not OutputFormat.TABLE:
+    if output_format is not OutputFormat.TABLE:
         page = {"code": code, "title": _page_title(pages[code]), "page": pages[code]}
-        print_document(output, {"format": 1, **page}, [page])
+        print_document(output_format, {"format": 1, **page}, [page])
         return
     print_renderables(*_page_lines(pages[code]))
 
@@ -127,7 +127,7 @@ def _strip_markdown_marks(markdown: str) -> str:
     return re.sub(r"[`*]", "", re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", markdown))
 
 
-def _print_glossary_entry(word: str, codes: Sequence[str], output: OutputFormat) -> None:
+def _print_glossary_entry(word: str, codes: Sequence[str], output_format: OutputFormat) -> None:
     """Print what a word means; UsageError for one that is neither in the glossary nor a check."""
     from rich.constrain import Constrain
 
@@ -140,9 +140,9 @@ def _print_glossary_entry(word: str, codes: Sequence[str], output: OutputFormat)
         entry = entries["percentile"]
     if entry is None:
         raise _unknown_name_error(word, [*codes, *entries])
-    if output is not OutputFormat.TABLE:
+    if output_format is not OutputFormat.TABLE:
         document = {"word": word, "heading": entry.heading, "text": entry.text}
-        print_document(output, {"format": 1, **document}, [document])
+        print_document(output_format, {"format": 1, **document}, [document])
         return
     text = literal_text(entry.heading, "bold").append(f": {one_line(entry.text)}", style="not bold")
     print_renderables(Constrain(text, PAGE_WIDTH))

@@ -164,7 +164,7 @@ class PlainCommand(TyperCommand):
                 options.setdefault(heading, []).append(
                     (usage_with_plain_types(record[0]), record[1])
                 )
-        for heading, rows in ({"Arguments": arguments} | _move_general_group_last(options)).items():
+        for heading, rows in ({"Arguments": arguments} | _move_unnamed_group_last(options)).items():
             if rows:
                 with formatter.section(heading):
                     formatter.write_dl(rows)
@@ -177,7 +177,7 @@ def usage_with_plain_types(option_usage: str) -> str:
     return option_usage
 
 
-def _move_general_group_last(
+def _move_unnamed_group_last(
     options_by_group: dict[str, list[tuple[str, str]]],
 ) -> dict[str, list[tuple[str, str]]]:
     """The groups with that of no heading of its own at the end."""

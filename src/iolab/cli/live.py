@@ -392,11 +392,11 @@ class LinesView(LiveView):
         return f"run {run.order}/{self._progress.run_count} {_run_name(run.point, run.repeat)}"
 
 
-def choose_view(progress: SessionProgress, *, quiet: bool) -> LiveView:
+def choose_live_view(initial_progress: SessionProgress, *, quiet: bool) -> LiveView:
     """The view that fits standard error."""
     if quiet:
         return LiveView()
-    return PanelView(progress) if sys.stderr.isatty() else LinesView(progress)
+    return PanelView(initial_progress) if sys.stderr.isatty() else LinesView(initial_progress)
 
 
 def _run_metrics_text(result: RunResult) -> str:

@@ -50,12 +50,12 @@ def run_command_in_child_if_memory_limited(
     os.close(completion_end)
     status = _wait_status_of_child(child)
     os.set_blocking(completion, False)
-    if _has_completed(completion) or os.waitstatus_to_exitcode(status) == 0:
+    if _has_child_completed(completion) or os.waitstatus_to_exitcode(status) == 0:
         return os.waitstatus_to_exitcode(status)
-    return _handle_incomplete_child(status, argv)
+    return _reraise_signal_or_report_out_of_memory(status, argv)
 
 
-def require_address_space(argv: Sequence[str]) -> None:
+def require_address_space_for_load(argv: Sequence[str]) -> None:
     """HostError where `ulimit -v` leaves a command that makes load too little to start with."""
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     if limit == resource.RLIM_INFINITY or limit >= LOADER_BYTES_MIN:
@@ -99,19 +99,19 @@ def _wait_status_of_child(child: int) -> int:
     return os.waitpid(child, 0)[1]
 
 
-def _has_completed(completion_pipe: int) -> bool:
+def _has_child_completed(completion_pipe: int) -> bool:
     try:
         return bool(os.read(completion_pipe, 1))
     except BlockingIOError:  # a process that the child started still holds the other end
         return False
 
 
-def _handle_incomplete_child(status: int, argv: Sequence[str]) -> int:
+def _reraise_signal_or_report_out_of_memory(wait_status: int, argv: Sequence[str]) -> int:
     """The exit code after a child that did not complete: of a lack of memory, or by its signal."""
-    if os.WIFSIGNALED(status) and os.WTERMSIG(status) not in _FAULTS:
+    if os.WIFSIGNALED(wait_status) and os.WTERMSIG(wait_status) not in _FAULTS:
         sys.stderr.flush()
-        signal.signal(os.WTERMSIG(status), signal.SIG_DFL)
-        os.kill(os.getpid(), os.WTERMSIG(status))
+        signal.signal(os.WTERMSIG(wait_status), signal.SIG_DFL)
+        os.kill(os.getpid(), os.WTERMSIG(wait_status))
     from iolab.cli.output import out_of_memory_error, run_with_error_handling
 
     def raise_memory_error() -> object:

@@ -118,7 +118,7 @@ def clean_bucket(target_keys: Mapping[str, str], *, yes: bool, as_json: bool) ->
     for prefix, message in failures.items():
         print_message(one_line(f"{prefix}: {message}"))
     if not failures:
-        print_message(_cleanup_text(store, prefixes, removed))
+        print_message(_cleanup_result_text(store, prefixes, removed))
     return ExitCode.HOST if failures else ExitCode.OK
 
 
@@ -171,7 +171,9 @@ async def _list_or_remove_prefixes(
     return list(prefixes)
 
 
-def _cleanup_text(store: ObjectStore, prefixes: Sequence[str], removed: dict[str, Any]) -> str:
+def _cleanup_result_text(
+    store: ObjectStore, prefixes: Sequence[str], removed: dict[str, Any]
+) -> str:
     if not prefixes:
         return f"Nothing was left by sessions in {store.url_text}."
     if not removed:

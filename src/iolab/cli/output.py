@@ -160,7 +160,7 @@ def _show_paged(program: Sequence[str], text: str) -> None:
         _write(sys.stdout, text)
 
 
-def _write_result(text: str) -> None:
+def _write_or_page_result(text: str) -> None:
     if _PAGES:
         _PAGES[-1].append(text)
     else:
@@ -169,12 +169,12 @@ def _write_result(text: str) -> None:
 
 def print_result(text: str) -> None:
     """Print a result; text of hosts and files in it must have been cleaned."""
-    _write_result(text + "\n")
+    _write_or_page_result(text + "\n")
 
 
 def print_json(document: object) -> None:
     """Print a document as JSON."""
-    _write_result(json_text(document))
+    _write_or_page_result(json_text(document))
 
 
 def json_text(document: object) -> str:
@@ -221,7 +221,7 @@ def print_raw(text: str) -> None:
 
 
 def print_document(
-    output: OutputFormat,
+    output_format: OutputFormat,
     document: Mapping[str, object],
     rows: Iterable[Mapping[str, object]],
 ) -> None:
@@ -231,11 +231,11 @@ def print_document(
     """
     from iolab.report.table import records_csv, records_markdown
 
-    match output.value:
+    match output_format.value:
         case "csv":
-            _write_result(records_csv(rows))
+            _write_or_page_result(records_csv(rows))
         case "markdown":
-            _write_result(records_markdown(rows))
+            _write_or_page_result(records_markdown(rows))
         case _:
             print_json(document)
 
@@ -256,7 +256,7 @@ def rendered_lines(*parts: RenderableType) -> list[str]:
 
 def print_lines(lines: Iterable[str]) -> None:
     """Print lines that were drawn."""
-    _write_result("".join(f"{line}\n" for line in lines))
+    _write_or_page_result("".join(f"{line}\n" for line in lines))
 
 
 def result_lines_max() -> int | None:
@@ -430,7 +430,7 @@ def require_no_directory(path: Path) -> None:
         raise ReportError(f"{quote_value(str(path))} is a directory.", "Give the name of a file.")
 
 
-def make_directory(path: Path) -> None:
+def make_directory_if_missing(path: Path) -> None:
     """The directory, also where it is there; ReportError when it cannot be made."""
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -488,7 +488,7 @@ def open_session(directory: Path) -> SessionReader:
     from iolab.store.reader import SessionReader
 
     def report_damage(damage: Damage) -> None:
-        report_damage_and_remedy(directory, damage, imported=_is_imported(reader))
+        report_left_out_session(directory, damage, imported=_is_imported(reader))
 
     reader = SessionReader(directory, report_damage)
     reader.document_damage_except_plan()
@@ -502,7 +502,7 @@ def _is_imported(reader: SessionReader) -> bool:
     return False
 
 
-def report_damage_and_remedy(directory: Path, damage: Damage, *, imported: bool = False) -> None:
+def report_left_out_session(directory: Path, damage: Damage, *, imported: bool = False) -> None:
     """Tell what is damaged, and what to do; what was `imported` cannot be measured again."""
     from iolab.cli.invocation import iolab_command_line
     from iolab.store.verify import RESTORE_HINT, RESTORE_IMPORT_HINT
@@ -516,12 +516,12 @@ def report_damage_and_remedy(directory: Path, damage: Damage, *, imported: bool 
         print_message(one_line(f"{directory}: damaged, left out: {damage}"))
 
 
-def _clear_damaged_sessions() -> None:
+def _forget_left_out_sessions() -> None:
     """Forget what an earlier command line of this process met."""
     _LEFT_OUT_SESSIONS.clear()
 
 
-def _exit_code_with_damage(code: int) -> int:
+def _exit_code_with_left_out_sessions(code: int) -> int:
     """What to exit with in place of `code`: 5 where a good end left something out."""
     if not _LEFT_OUT_SESSIONS or code not in (ExitCode.OK, ExitCode.VERDICT):
         return code
@@ -554,9 +554,9 @@ def _run_and_report_errors(command: Callable[[], object], argv: Sequence[str]) -
     program always finds a document there.
     """
     harden_streams()
-    _clear_damaged_sessions()
+    _forget_left_out_sessions()
     with collect_leftover_texts() as leftovers:
-        code = _exit_code_of_command(command, as_json=_wants_json(argv))
+        code = _run_command_and_get_exit_code(command, as_json=_wants_json(argv))
     for sentence in leftovers:
         print_message(wrap_for_terminal(f"Left behind: {sentence}"))
     return ExitCode.HOST if leftovers and code in _CLEAN_ENDS else code
@@ -571,7 +571,7 @@ def _wants_json(argv: Sequence[str]) -> bool:
     )
 
 
-def _exit_code_of_command(command: Callable[[], object], *, as_json: bool) -> int:
+def _run_command_and_get_exit_code(command: Callable[[], object], *, as_json: bool) -> int:
     """The same but for what stays on hosts."""
     try:
         outcome = command()
@@ -589,12 +589,12 @@ def _exit_code_of_command(command: Callable[[], object], *, as_json: bool) -> in
         # typer and rich leave with 1 when the reader of their help has gone; that is no fault.
         return error.code if isinstance(error.code, int) and error.code != 1 else ExitCode.OK
     except Exception as error:
-        return _handle_unexpected_error(error, as_json=as_json)
+        return _print_foreign_error_and_get_exit_code(error, as_json=as_json)
     except BaseException as error:
         if not _is_rust_panic(error):
             raise
-        return _handle_unexpected_error(error, as_json=as_json)
-    return _exit_code_with_damage(outcome if isinstance(outcome, int) else ExitCode.OK)
+        return _print_foreign_error_and_get_exit_code(error, as_json=as_json)
+    return _exit_code_with_left_out_sessions(outcome if isinstance(outcome, int) else ExitCode.OK)
 
 
 def error_document(error: IolabError) -> dict[str, object]:
@@ -642,7 +642,7 @@ def _is_rust_panic(error: BaseException) -> bool:
     return type(error).__name__ == "PanicException"
 
 
-def _handle_unexpected_error(error: BaseException, *, as_json: bool) -> ExitCode:
+def _print_foreign_error_and_get_exit_code(error: BaseException, *, as_json: bool) -> ExitCode:
     """Full disks, a lack of memory, libraries that may not be loaded; all else is a bug."""
     try:
         require_flushed_output()

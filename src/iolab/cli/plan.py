@@ -50,13 +50,13 @@ if TYPE_CHECKING:
 
 
 @with_output_format
-def studies(*, output: OutputFormat) -> None:
+def studies(*, output_format: OutputFormat) -> None:
     """List the bundled studies."""
     from iolab.study.parse import scale_names
 
     listed = bundled_studies()
     scales = {study.id: scale_names(study.path.read_text(encoding="utf-8")) for study in listed}
-    if output is not OutputFormat.TABLE:
+    if output_format is not OutputFormat.TABLE:
         listing = [
             {
                 "id": study.id,
@@ -66,7 +66,7 @@ def studies(*, output: OutputFormat) -> None:
             }
             for study in listed
         ]
-        print_document(output, {"format": 1, "studies": listing}, listing)
+        print_document(output_format, {"format": 1, "studies": listing}, listing)
         return
     from iolab.report.table import Column
     from iolab.report.terminal import literal_text, terminal_table
@@ -125,13 +125,13 @@ def init(
     print_message(f"Next: change it, then '{check_line}' and '{plan_line} --path DIR'.")
 
 
-def _job_file_study_faults(text: str, name: str) -> tuple[Fault, ...]:
+def _job_file_study_faults(study_text: str, file_name: str) -> tuple[Fault, ...]:
     """What is wrong with a study drawn from a job file, which may ask for more than one may."""
     from iolab.registry import read_study
     from iolab.study.parse import StudyOverrides
 
     try:
-        read_study(text, name, StudyOverrides(path_required=False))
+        read_study(study_text, file_name, StudyOverrides(path_required=False))
     except StudyError as error:
         return error.faults
     return ()
@@ -217,7 +217,7 @@ def plan(
     summary: Annotated[
         bool, typer.Option("--summary", help="One row per workload instead of one per run.")
     ] = False,
-    output: OutputFormat,
+    output_format: OutputFormat,
 ) -> None:
     """Show what a study would run, write and need, and for how long.
 
@@ -242,14 +242,14 @@ def plan(
         _PlanReadiness(None, None, ()) if is_offline else _discover_readiness(read, plan)
     )
     if reader is None and read.kubernetes is not None:
-        from iolab.cli.pods import volume_size_fault
+        from iolab.cli.pods import volume_size_error
 
-        refusal = volume_size_fault(read, plan)
-    if output is not OutputFormat.TABLE:
+        refusal = volume_size_error(read, plan)
+    if output_format is not OutputFormat.TABLE:
         if refusal is not None:
             raise refusal
         document = plan_document(read, plan, facts, results, host_notes)
-        print_document(output, document, document["runs"])
+        print_document(output_format, document, document["runs"])
         return
     print_renderables(
         *plan_lines(
@@ -259,7 +259,7 @@ def plan(
             summary=summary,
             refusal=refusal,
             results=results,
-            host_notes=host_notes,
+            event_notes=host_notes,
         )
     )
     if refusal is not None:

@@ -50,20 +50,20 @@ def job_text(job: AnyJob) -> str:
 def plan_lines(
     study: Study,
     plan: Plan,
-    facts: Mapping[str, HostFacts] | None,
+    facts_by_target: Mapping[str, HostFacts] | None,
     *,
     summary: bool = False,
     refusal: IolabError | None = None,
     results: Sequence[RunResult] = (),
-    host_notes: Sequence[str] = (),
+    event_notes: Sequence[str] = (),
 ) -> Iterator[RenderableType]:
-    """The runs in their order, then the cost with its reasons; `facts` when hosts were surveyed.
+    """The runs in their order, then the cost with its reasons; facts when hosts were surveyed.
 
-    `host_notes` are what these say of events. Bytes are forecast at the rates of `results`, which
+    `event_notes` are what hosts say of events. Bytes are forecast at the rates of `results`, which
     are of finished runs of the plan. As a `summary` a row for each workload. The first line is the
     cost as a whole, or why the plan cannot run; no verdict is forecast then.
     """
-    plan = study_kinds_of(study).plan_with_demand_from_facts(study, plan, facts)
+    plan = study_kinds_of(study).plan_with_demand_from_facts(study, plan, facts_by_target)
     writes = forecast_writes(study, plan, study_kinds_of(study), results)
     if refusal is None:
         yield literal_text(_plan_cost_sentence(plan, writes), "bold")
@@ -79,8 +79,8 @@ def plan_lines(
     yield _workload_table(study, plan) if summary else _planned_run_table(study, plan)
     yield ""
     is_refused = refusal is not None
-    rows = list(_cost_rows(study, plan, facts, writes, is_refused=is_refused))
-    rows += [("note", Text(one_line(note), "yellow")) for note in host_notes]
+    rows = list(_cost_rows(study, plan, facts_by_target, writes, is_refused=is_refused))
+    rows += [("note", Text(one_line(note), "yellow")) for note in event_notes]
     yield name_value_grid(rows)
     if summary:
         return
@@ -93,9 +93,9 @@ def plan_lines(
     yield terminal_table([Column("", is_number=True), Column("", can_wrap=True)], seconds)
 
 
-def _plan_cost_sentence(plan: Plan, writes: WriteForecast) -> str:
+def _plan_cost_sentence(plan: Plan, write_forecast: WriteForecast) -> str:
     """Time, runs and bytes as a whole."""
-    writes_text = writes.forecast_sentence.partition(";")[0]
+    writes_text = write_forecast.forecast_sentence.partition(";")[0]
     duration = capitalised(demand_duration_text(plan.demand))
     return f"{duration}: {run_count_text(plan)}. Writes {writes_text}."
 
@@ -111,12 +111,12 @@ def _plan_refusal_sentence(refusal: IolabError) -> str:
 def plan_document(
     study: Study,
     plan: Plan,
-    facts: Mapping[str, HostFacts] | None,
+    facts_by_target: Mapping[str, HostFacts] | None,
     results: Sequence[RunResult] = (),
-    host_notes: Sequence[str] = (),
+    event_notes: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The plan as `iolab plan --json` prints it."""
-    plan = study_kinds_of(study).plan_with_demand_from_facts(study, plan, facts)
+    plan = study_kinds_of(study).plan_with_demand_from_facts(study, plan, facts_by_target)
     budget = plan.demand
     return {
         "format": 1,
@@ -154,16 +154,18 @@ def plan_document(
             "writes": forecast_writes(study, plan, study_kinds_of(study), results).document(),
             "free_bytes_needed_per_host": budget.free_bytes_needed_per_host,
         },
-        "best_verdict": forecast_verdicts(study, plan, study_kinds_of(study), facts).document(),
+        "best_verdict": forecast_verdicts(
+            study, plan, study_kinds_of(study), facts_by_target
+        ).document(),
         "destroys": [*plan.destroyed_device_texts, *_destructive_event_texts(study)],
         **({} if study.scenario is None else {"scenario": to_builtins(study.scenario)}),
-        "notes": [*plan_note_texts(study, plan, facts), *map(one_line, host_notes)],
+        "notes": [*plan_note_texts(study, plan, facts_by_target), *map(one_line, event_notes)],
         "targets": [
             {
                 "host": target.host,
                 "path": target.path,
                 "configurations": list(target.configurations),
-                "free_bytes": _free_bytes(facts, target.key),
+                "free_bytes": _free_bytes(facts_by_target, target.key),
             }
             for target in targets_of_study(study)
         ],
@@ -178,7 +180,7 @@ def plan_document(
             for host in study.hosts
             for meter in host.meters
         ],
-        "guests": study_kinds_of(study).hosts.booted_hosts_plan_document(study, facts),
+        "guests": study_kinds_of(study).hosts.booted_hosts_plan_document(study, facts_by_target),
     }
 
 
@@ -257,8 +259,8 @@ def run_count_text(plan: Plan) -> str:
 def _cost_rows(
     study: Study,
     plan: Plan,
-    facts: Mapping[str, HostFacts] | None,
-    writes: WriteForecast,
+    facts_by_target: Mapping[str, HostFacts] | None,
+    write_forecast: WriteForecast,
     *,
     is_refused: bool,
 ) -> Iterator[tuple[str, Text | str]]:
@@ -283,7 +285,7 @@ def _cost_rows(
     )
     yield from _phase_and_event_rows(study)
     yield from _data_set_rows(study, plan)
-    yield "writes", writes.forecast_sentence
+    yield "writes", write_forecast.forecast_sentence
     if destroyed := (*plan.destroyed_device_texts, *_destructive_event_texts(study)):
         yield "destroys", Text(", ".join(one_line(item) for item in destroyed), "bold red")
     else:
@@ -294,14 +296,14 @@ def _cost_rows(
     if budget.free_bytes_needed_per_host:
         needed = format_bytes(budget.free_bytes_needed_per_host)
         yield "free space", f"{needed} needed on each {'host' if study.guests is None else 'node'}"
-    for message in _target_lines(study, facts):
+    for message in _target_lines(study, facts_by_target):
         yield "target", message
     for message in _meter_lines(study):
         yield "meter", message
-    forecast = forecast_verdicts(study, plan, study_kinds_of(study), facts)
+    forecast = forecast_verdicts(study, plan, study_kinds_of(study), facts_by_target)
     for message in () if is_refused else forecast.text_lines():
         yield "verdict", one_line(message)
-    for message in plan_note_texts(study, plan, facts):
+    for message in plan_note_texts(study, plan, facts_by_target):
         yield "note", Text(message, "yellow")
 
 
@@ -320,7 +322,7 @@ def _phase_and_event_rows(study: Study) -> Iterator[tuple[str, Text | str]]:
             continue
         action = scenario.action(event.action)
         expected = f"; must show: {event.expected}" if event.expected else ""
-        what = f"{_action_event_text(event, action)}{_undo_text(event, action)}{expected}"
+        what = f"{_action_event_text(event, action)}{_undo_suffix(event, action)}{expected}"
         yield "event", Text(one_line(what), "bold red")
     consents = [
         f"{option} {name}"
@@ -343,7 +345,7 @@ def _event_start_text(event: EventPlan) -> str:
     return f"{event.after_s:g} s into {phase}" if event.after_s else f"as {phase} begins"
 
 
-def _undo_text(event: EventPlan, action: Action) -> str:
+def _undo_suffix(event: EventPlan, action: Action) -> str:
     """What undoes it, and when."""
     undo = action.undo_summary_text
     if not undo:
@@ -378,11 +380,12 @@ def _neighbour_event_text(scenario: ScenarioPlan, event: EventPlan) -> str:
 
 
 def plan_note_texts(
-    study: Study, plan: Plan, facts: Mapping[str, HostFacts] | None
+    study: Study, plan: Plan, facts_by_target: Mapping[str, HostFacts] | None
 ) -> Iterator[str]:
     """What should be known before the plan runs, and is no reason against it."""
     yield from (
-        one_line(message) for message in study_kinds_of(study).plan_notes(study, plan, facts)
+        one_line(message)
+        for message in study_kinds_of(study).plan_notes(study, plan, facts_by_target)
     )
     if not study.method.idle_watch_s:
         without = "results are at most indicative"
@@ -391,13 +394,16 @@ def plan_note_texts(
         yield "the question wants an order, and there is one configuration: add [[configuration]]"
     if (advice := repeats_advice(study, study_kinds_of(study))) is not None:
         yield advice.advice_text
-    yield from _core_limit_notes(study, facts)
+    yield from _core_limit_notes(study, facts_by_target)
 
 
-def _core_limit_notes(study: Study, facts: Mapping[str, HostFacts] | None) -> Iterator[str]:
+def _core_limit_notes(
+    study: Study, facts_by_target: Mapping[str, HostFacts] | None
+) -> Iterator[str]:
     """Clients that may use fewer cores than they have: the least first, one note for all."""
     facts_by_host = {
-        target.host: _host_facts_of_target(facts, target.key) for target in targets_of_study(study)
+        target.host: _host_facts_of_target(facts_by_target, target.key)
+        for target in targets_of_study(study)
     }
     limits = {
         name: (host_facts.cpu.usable_core_limit, host_facts.cpu.threads)
@@ -457,7 +463,7 @@ def _data_set_rows(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
         yield "region", f"{message}, written over {times} by each fill" if fill else message
 
 
-def _target_lines(study: Study, facts: Mapping[str, HostFacts] | None) -> Iterator[str]:
+def _target_lines(study: Study, facts_by_target: Mapping[str, HostFacts] | None) -> Iterator[str]:
     """Where the load goes: hosts with the same path on the same kind of file system in one line."""
     for configuration in study.configurations:
         if (store := configuration.object_store) is not None:
@@ -466,14 +472,18 @@ def _target_lines(study: Study, facts: Mapping[str, HostFacts] | None) -> Iterat
     for target in _targets_existing_before_session(study):
         if target.holds_no_load_data:
             continue
-        host = _host_facts_of_target(facts, target.key)
+        host = _host_facts_of_target(facts_by_target, target.key)
         below = (
-            _file_system_text(host.target) if host is not None and host.target is not None else ""
+            _file_system_suffix(host.target) if host is not None and host.target is not None else ""
         )
         alike.setdefault((target.path, below), []).append(target)
     for (path, below), targets in alike.items():
         names = list(dict.fromkeys(target.host for target in targets))
-        free = [size for target in targets if (size := _free_bytes(facts, target.key)) is not None]
+        free = [
+            size
+            for target in targets
+            if (size := _free_bytes(facts_by_target, target.key)) is not None
+        ]
         least = "at least " if len(set(free)) > 1 else ""
         room = f", {least}{format_bytes(min(free))} free" if free else ""
         yield f"{path or 'no path given'} on {list_text(names, HOSTS_SHOWN)}{below}{room}"
@@ -497,18 +507,18 @@ def _targets_existing_before_session(study: Study) -> tuple[Target, ...]:
     return study_kinds_of(study).hosts.node_targets(study) or targets_of_study(study)
 
 
-def _file_system_text(target: TargetFacts) -> str:
+def _file_system_suffix(target: TargetFacts) -> str:
     device = f" on {', '.join(target.devices)}" if target.devices else ""
     hidden = f", what lies below {target.layers_text} cannot be seen" if target.hidden else ""
     return f": {target.fs_type}{device}{hidden}"
 
 
 def _host_facts_of_target(
-    facts: Mapping[str, HostFacts] | None, target_key: str
+    facts_by_target: Mapping[str, HostFacts] | None, target_key: str
 ) -> HostFacts | None:
-    return None if facts is None else facts.get(target_key)
+    return None if facts_by_target is None else facts_by_target.get(target_key)
 
 
-def _free_bytes(facts: Mapping[str, HostFacts] | None, target_key: str) -> int | None:
-    host = _host_facts_of_target(facts, target_key)
+def _free_bytes(facts_by_target: Mapping[str, HostFacts] | None, target_key: str) -> int | None:
+    host = _host_facts_of_target(facts_by_target, target_key)
     return host.target.free_bytes if host is not None and host.target is not None else None

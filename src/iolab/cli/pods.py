@@ -56,7 +56,7 @@ async def pod_fleet_identity_overrides(fleet: PodFleet) -> tuple[str, ...]:
     return tuple(assignments)
 
 
-def volume_size_fault(study: Study, plan: Plan) -> StudyError | None:
+def volume_size_error(study: Study, plan: Plan) -> StudyError | None:
     """The fault of a plan whose files do not fit into the volumes that are asked for."""
     fleet = study.kubernetes
     if fleet is None:
@@ -94,7 +94,7 @@ async def temporary_session_pods(
     if fleet is None:
         yield study
         return
-    if (fault := volume_size_fault(study, plan)) is not None:
+    if (fault := volume_size_error(study, plan)) is not None:
         raise fault
     with _cancelled_by_signals(notify):
         await require_cluster_accepts(fleet)
@@ -103,7 +103,7 @@ async def temporary_session_pods(
         is_kept = False
         renewal = asyncio.create_task(_renew_lease_periodically(fleet))
         try:
-            await _ensure_pods_ready(fleet, await asyncio.shield(acquisition), notify)
+            await _create_pods_if_new_and_wait(fleet, await asyncio.shield(acquisition), notify)
             yield await _with_device_serials(study, fleet)
             if fleet.keep:
                 await renew_lease_or_keep_pods(fleet, keep=True)
@@ -115,7 +115,7 @@ async def temporary_session_pods(
                 await _remove_pods(fleet, notify)
 
 
-def remaining_pods_sentences(fleet: PodFleet) -> Iterator[str]:
+def kept_pods_sentences(fleet: PodFleet) -> Iterator[str]:
     """What a session that leaves its pods ends with."""
     again = f"--set kubernetes.name={fleet.name}"
     yield f"The pods stay. To measure in them, give the same options and {again}"
@@ -150,7 +150,7 @@ def _cancelled_by_signals(show_text: Callable[[str], None]) -> Iterator[None]:
             raise Interrupted("Stopped while no run was measured.", "Run again.") from None
 
 
-async def _ensure_pods_ready(
+async def _create_pods_if_new_and_wait(
     fleet: PodFleet, owner_uid: str | None, notify: Callable[[str], None]
 ) -> None:
     pods = counted_noun(fleet.pod_count, "pod")
@@ -197,9 +197,9 @@ async def _remove_pods(fleet: PodFleet, notify: Callable[[str], None]) -> None:
             add_to_collected_leftover_texts([f"{error.message} {error.hint}", again])
 
 
-def clean_namespace(text: str, *, yes: bool, as_json: bool) -> ExitCode:
+def clean_namespace(namespace_text: str, *, yes: bool, as_json: bool) -> ExitCode:
     """Show what iolab's sessions left in a namespace of a cluster, ask, and remove it."""
-    kubectl = Kubectl(parse_namespace(text))
+    kubectl = Kubectl(parse_namespace(namespace_text))
     found = asyncio.run(list_leases(kubectl))
     if not found:
         asyncio.run(require_namespace(kubectl))
@@ -224,11 +224,11 @@ def clean_namespace(text: str, *, yes: bool, as_json: bool) -> ExitCode:
         print_message(wrap_for_terminal(one_line(sentence)))
     is_failed = bool(messages) and len(removed) < len(dead)
     if not is_failed:
-        print_message(_cleanup_text(kubectl.namespace, dead, removed))
+        print_message(_cleanup_result_text(kubectl.namespace, dead, removed))
     return ExitCode.HOST if is_failed else ExitCode.OK
 
 
-def _cleanup_text(namespace: str, dead_sessions: list[str], removed: list[str]) -> str:
+def _cleanup_result_text(namespace: str, dead_sessions: list[str], removed: list[str]) -> str:
     if not dead_sessions:
         return f"Nothing was left by dead sessions in namespace {namespace}."
     return "Removed." if removed else "Nothing was removed; the same with --yes removes it."

@@ -57,7 +57,7 @@ def predict(
         bool,
         typer.Option("--extrapolate", help="Also beyond twice the largest measured load."),
     ] = False,
-    output: OutputFormat,
+    output_format: OutputFormat,
 ) -> None:
     """Predict the rate at a load that was not measured.
 
@@ -100,13 +100,13 @@ def predict(
             f"No workload of the session varies {quote_value(axis)}.",
             "Ask for an axis that its study has.",
         )
-    if output is not OutputFormat.TABLE:
+    if output_format is not OutputFormat.TABLE:
         document = prediction_document(axis, load, predicted)
         rows = [
             {"axis": axis, "load": load, **{k: v for k, v in row.items() if k != "measured"}}
             for row in document["predictions"]
         ]
-        print_document(output, document, rows)
+        print_document(output_format, document, rows)
     else:
         print_renderables(*_predicted_rate_lines(axis, load, predicted))
 

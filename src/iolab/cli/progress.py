@@ -46,7 +46,7 @@ every second, and a new state for each would cost more than to read it."""
 P99: Final = 99.0
 """The percentile that a follower of a run sees."""
 
-NO_LOAD_HOSTS: Final[Mapping[PointHostCounts, LoadHosts]] = {}
+NO_LOAD_HOSTS: Final[Mapping[PointHostCounts, LoadGenerators]] = {}
 
 
 class LoadSecond(Record):
@@ -82,7 +82,7 @@ class LoadSecondsWindow:
         if len(self._by_second) > SECONDS_KEPT:
             del self._by_second[min(self._by_second)]
 
-    def take_completed_seconds(self, host_count: int) -> tuple[LoadSecond, ...]:
+    def merge_complete_seconds_and_get_newest(self, host_count: int) -> tuple[LoadSecond, ...]:
         """The load of each second that so many hosts have told of, oldest first."""
         full = [second for second, by_host in self._by_second.items() if len(by_host) >= host_count]
         for second in full:
@@ -102,20 +102,19 @@ class PointHostCounts(NamedTuple):
     host_count: int
 
 
-class LoadHosts(Record):
+class LoadGenerators(Record):
     """Who makes the load of a point, and the nodes of those that are guests."""
 
-    hosts: tuple[str, ...]
-    nodes: tuple[str, ...] = ()
+    host_names: tuple[str, ...]
+    hypervisor_names: tuple[str, ...] = ()
 
     @property
     def guests_on_hypervisors_text(self) -> str:
         """`6 guests on 2 nodes`; empty where hosts are no guests."""
-        if not self.nodes:
+        if not self.hypervisor_names:
             return ""
-        return (
-            f"{counted_noun(len(self.hosts), 'guest')} on {counted_noun(len(self.nodes), 'node')}"
-        )
+        nodes = counted_noun(len(self.hypervisor_names), "node")
+        return f"{counted_noun(len(self.host_names), 'guest')} on {nodes}"
 
 
 class SessionProgress(Record):
@@ -127,8 +126,8 @@ class SessionProgress(Record):
     had to fill a store first, and is no measure of the others. `seconds` are what was seen of the
     current run, `cpu_busy_share_by_host` each host's newest share: these two grow in place, for a
     copy of them with each of a thousand hosts' events would cost more than the session itself.
-    `load_hosts_by_point` are, by configuration and guests a node, who makes a point's load;
-    `booted_guests` of `guest_count` that the session boots are up. `present_hosts` are the
+    `load_generators_by_host_counts` are, by configuration and guests a node, who makes a point's
+    load; `booted_guests` of `guest_count` that the session boots are up. `present_hosts` are the
     hosts that answered when the session began, and were not left out since. `overhead_s` is what a
     run takes beside its load and its rest. Runs that `can_end_early` are foretold by their limit
     until one was timed. `max_phase_s_by_id` has a run's phases with the longest each takes.
@@ -156,7 +155,7 @@ class SessionProgress(Record):
     timed_s: float = 0.0
     runs_most: int = 0
     run_loaded: bool = False
-    load_hosts_by_point: Mapping[PointHostCounts, LoadHosts] = field(
+    load_generators_by_host_counts: Mapping[PointHostCounts, LoadGenerators] = field(
         default_factory=lambda: NO_LOAD_HOSTS
     )
     guest_count: int = 0
@@ -182,11 +181,11 @@ class SessionProgress(Record):
             case GuestBooted():
                 return replace(moved, booted_guests=self.booted_guests | {event.guest})
             case RunPreparing():
-                makers = self.load_hosts_of_run(event.run)
+                makers = self.load_generators_of_run(event.run)
                 return replace(
                     moved,
                     run=event.run,
-                    host_count=self._present_host_count(makers) if makers else self.host_count,
+                    host_count=self._present_generator_count(makers) if makers else self.host_count,
                     run_since_s=now_s,
                     run_loaded=False,
                     seconds=LoadSecondsWindow(),
@@ -247,22 +246,24 @@ class SessionProgress(Record):
         """The same a moment later."""
         return replace(self, now_s=now_s)
 
-    def _present_host_count(self, load_hosts: LoadHosts) -> int:
+    def _present_generator_count(self, load_generators: LoadGenerators) -> int:
         """How many of them are there; all of them where nothing is known of any."""
-        return len(self.present_hosts.intersection(load_hosts.hosts)) or len(load_hosts.hosts)
+        return len(self.present_hosts.intersection(load_generators.host_names)) or len(
+            load_generators.host_names
+        )
 
-    def load_hosts_of_run(self, run: PlannedRun | None) -> LoadHosts | None:
+    def load_generators_of_run(self, run: PlannedRun | None) -> LoadGenerators | None:
         """Who makes a run's load; None where that is not known."""
         if run is None:
             return None
         point = run.point
         key = PointHostCounts(point.configuration, point.per_node, point.host_count)
-        return self.load_hosts_by_point.get(key)
+        return self.load_generators_by_host_counts.get(key)
 
     @property
     def current_guest_count_text(self) -> str:
         """`6 guests on 2 nodes` of the current run; empty where hosts are no guests."""
-        makers = self.load_hosts_of_run(self.run)
+        makers = self.load_generators_of_run(self.run)
         return "" if makers is None else makers.guests_on_hypervisors_text
 
     @property
@@ -296,7 +297,7 @@ class SessionProgress(Record):
     @property
     def completed_load_seconds(self) -> tuple[LoadSecond, ...]:
         """The seconds that every host has told of, oldest first."""
-        return self.seconds.take_completed_seconds(max(self.host_count, 1))
+        return self.seconds.merge_complete_seconds_and_get_newest(max(self.host_count, 1))
 
     @property
     def _planned_run_s(self) -> float:
@@ -373,9 +374,9 @@ def _merge_host_intervals(
     return LoadSecond(float(second), iops, moved, mean, _merged_p99_ns(interval_by_host.values()))
 
 
-def _merged_p99_ns(hosts: Iterable[IntervalReported]) -> float | None:
+def _merged_p99_ns(host_intervals: Iterable[IntervalReported]) -> float | None:
     """Of all hosts' latencies together; None where these are too few, or not told by all."""
-    counted = [interval.bins for interval in hosts]
+    counted = [interval.bins for interval in host_intervals]
     if not all(counted):
         return None
     bins, counts = (np.concatenate(parts) for parts in zip(*chain(*counted), strict=True))

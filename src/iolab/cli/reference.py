@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date, time
 from decimal import Decimal
 from enum import StrEnum
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -24,7 +25,7 @@ from iolab.cli.output import (
     print_document,
     print_raw,
     print_renderables,
-    report_damage_and_remedy,
+    report_left_out_session,
 )
 from iolab.cli.studies import published_set_ids, read_published_set, read_published_source
 from iolab.errors import ExitCode, Fault, IolabError, UsageError
@@ -62,23 +63,23 @@ def reference(
     ] = None,
     *,
     toml: Annotated[bool, typer.Option("--toml", help="Print the set's file.")] = False,
-    output: OutputFormat,
+    output_format: OutputFormat,
 ) -> None:
     """Show the published results that come with iolab."""
     if name is None:
         if toml:
             raise UsageError("--toml prints one set.", "Name it; 'iolab reference' lists them.")
         sets = [read_published_set(set_id) for set_id in published_set_ids()]
-        if output is not OutputFormat.TABLE:
+        if output_format is not OutputFormat.TABLE:
             headings = [_published_set_heading_document(published_set) for published_set in sets]
-            print_document(output, {"format": 1, "sets": headings}, headings)
+            print_document(output_format, {"format": 1, "sets": headings}, headings)
         else:
             print_renderables(*_published_set_list_lines(sets))
         return
     published = read_published_set(name)
     if toml:
         print_raw(read_published_source(name).text)
-    elif output is not OutputFormat.TABLE:
+    elif output_format is not OutputFormat.TABLE:
         from iolab.published.report import document_from_printed_figures
 
         parts = {
@@ -86,7 +87,7 @@ def reference(
             "computed": document_from_printed_figures(published),
         }
         document = {"format": 1, **_published_set_heading_document(published), **parts}
-        print_document(output, document, _figure_documents(published))
+        print_document(output_format, document, _figure_documents(published))
     else:
         print_renderables(*_published_set_lines(published))
 
@@ -242,38 +243,38 @@ def audit(
             show_default=False,
         ),
     ] = None,
-    output: OutputFormat,
+    output_format: OutputFormat,
 ) -> None:
     """Check whether the figures of a set of results agree."""
     from iolab.published.audit.relations import Agreement
 
-    audits = _audit_all(sets or published_set_ids())
-    if output is not OutputFormat.TABLE:
+    audits = _audit_sets(sets or published_set_ids())
+    if output_format is not OutputFormat.TABLE:
         documents = [_audit_document(audited) for audited in audits]
         rows = [
             {"set": document["name"], **outcome}
             for document in documents
             for outcome in document["outcomes"]
         ]
-        print_document(output, {"format": 1, "sets": documents}, rows)
+        print_document(output_format, {"format": 1, "sets": documents}, rows)
     else:
         print_renderables(*_audit_lines(audits, details=details))
     worst = max(
         (_worst_agreement(audited) for audited in audits),
-        key=_agreement_rank,
+        key=attrgetter("severity"),
         default=Agreement.AGREES,
     )
-    if fail_on is not None and _agreement_rank(worst) >= _agreement_rank(Agreement(fail_on.value)):
+    if fail_on is not None and worst.severity >= Agreement(fail_on.value).severity:
         raise typer.Exit(ExitCode.VERDICT)
 
 
-def _audit_all(names: Sequence[str]) -> list[AuditedSet]:
+def _audit_sets(names: Sequence[str]) -> list[AuditedSet]:
     """The audit of each; where any cannot be read one error that tells all of them."""
     audits: list[AuditedSet] = []
     errors: list[IolabError] = []
     for name in names:
         try:
-            audits.append(_audit_set_by_name(name))
+            audits.append(_audit_named_set_or_session(name))
         except IolabError as error:
             errors.append(error)
     if len(errors) == 1:
@@ -287,7 +288,7 @@ def _audit_all(names: Sequence[str]) -> list[AuditedSet]:
     return audits
 
 
-def _audit_set_by_name(name: str) -> AuditedSet:
+def _audit_named_set_or_session(name: str) -> AuditedSet:
     """The audit of what a command line names; UsageError or StoreError where it is nothing."""
     from iolab.published.audit.audit import audit_published_set as audit_set
 
@@ -308,7 +309,7 @@ def _audit_session_directory(name: str) -> AuditedSet:
     damage = reader.verify_all_files()
     for damaged in damage:
         if damaged.run or not damaged.path.startswith(layout.POINTS):  # no earlier attempt
-            report_damage_and_remedy(Path(name), damaged)
+            report_left_out_session(Path(name), damaged)
     damage_texts = tuple(f"{damaged.path}: {damaged.message}" for damaged in damage)
     unsound = reader.damage_by_run()
     results = reader.results()
@@ -322,11 +323,7 @@ def _worst_agreement(audited_set: AuditedSet) -> Agreement:
     if audited_set.damage:
         return Agreement.CONTRADICTS
     levels = (outcome.agreement for outcome in audited_set.outcomes)
-    return max(levels, key=_agreement_rank, default=Agreement.AGREES)
-
-
-def _agreement_rank(agreement: Agreement) -> int:
-    return agreement.severity
+    return max(levels, key=attrgetter("severity"), default=Agreement.AGREES)
 
 
 def _audit_lines(audits: Sequence[AuditedSet], *, details: bool) -> Iterator[RenderableType]:
@@ -346,7 +343,7 @@ def _audit_lines(audits: Sequence[AuditedSet], *, details: bool) -> Iterator[Ren
             [
                 Text(outcome.agreement.value, _STYLES[outcome.agreement.value]),
                 Text(outcome.rule),
-                literal_text(f"{outcome.subject}: {outcome.message}{_location_text(outcome)}"),
+                literal_text(f"{outcome.subject}: {outcome.message}{_location_suffix(outcome)}"),
             ]
             for outcome in sorted(shown, key=lambda outcome: -outcome.agreement.severity)
         ]
@@ -361,7 +358,7 @@ def _audit_lines(audits: Sequence[AuditedSet], *, details: bool) -> Iterator[Ren
         yield Text(f"{agreeing} of {relations} agree." if audited.outcomes else _NO_FIGURES)
 
 
-def _location_text(outcome: AuditOutcome) -> str:
+def _location_suffix(outcome: AuditOutcome) -> str:
     return f" [{outcome.where}]" if outcome.where else ""
 
 

@@ -18,7 +18,7 @@ from iolab.cli.options import (
     session_path,
 )
 from iolab.cli.output import (
-    make_directory,
+    make_directory_if_missing,
     open_session,
     print_json,
     print_message,
@@ -217,10 +217,10 @@ def _open_sessions(sessions: Sequence[Path], *, allow_differences: bool) -> Stor
 
 def write_report_files(
     source: StoredSessionReader,
-    file_by_form: Mapping[str, Path],
+    path_by_format: Mapping[str, Path],
     paper: PaperName,
     extra_sections: tuple[SectionMaker, ...] = (),
-    text: Path | None = None,
+    user_text_path: Path | None = None,
 ) -> tuple[str, ...]:
     """Build the report once, then write it in each form when all are made; where they went."""
     from iolab.registry import report_kinds
@@ -228,7 +228,7 @@ def write_report_files(
     from iolab.report.merged import session_union_of_source
     from iolab.report.user_text import EMPTY_USER_TEXT, read_user_text
 
-    for form, path in file_by_form.items():
+    for form, path in path_by_format.items():
         require_valid_output_path(path)
         if form == "figures":
             require_directory_or_nothing(path)
@@ -236,7 +236,7 @@ def write_report_files(
             require_no_directory(path)
         if form in ("pdf", "md"):
             require_valid_output_path(appendix_path(path))
-    words = read_user_text(text) if text else EMPTY_USER_TEXT
+    words = read_user_text(user_text_path) if user_text_path else EMPTY_USER_TEXT
     made_of = build_brief(
         report_kinds(),
         source,
@@ -247,11 +247,11 @@ def write_report_files(
     brief = replace(made_of, user_text=words)
     files = [
         (path, content)
-        for form, file in file_by_form.items()
+        for form, file in path_by_format.items()
         for path, content in _render_files(brief, form, file, paper)
     ]
-    if "figures" in file_by_form:
-        make_directory(file_by_form["figures"])
+    if "figures" in path_by_format:
+        make_directory_if_missing(path_by_format["figures"])
     replace_files_atomically(dict(files))
     return tuple(str(path) for path, _ in files)
 
@@ -262,18 +262,18 @@ def appendix_path(path: Path) -> Path:
 
 
 def _render_files(
-    brief: Brief, form: str, file: Path, paper: PaperName
+    brief: Brief, report_format: str, file: Path, paper: PaperName
 ) -> tuple[tuple[Path, str | bytes], ...]:
     """The report in one form, of two files but for HTML, which folds its appendix.
 
     What draws and typesets is loaded where it is wanted.
     """
-    if form == "md":
+    if report_format == "md":
         from iolab.report.formats import markdown
 
         appendix = markdown.render_appendix(brief)
         return (file, markdown.render_markdown(brief)), (appendix_path(file), appendix)
-    if form == "pdf":
+    if report_format == "pdf":
         from iolab.report.formats import render
 
         on = render.Paper(paper.value)
@@ -281,11 +281,11 @@ def _render_files(
             appendix_path(file),
             render.render_appendix(brief, on),
         )
-    if form == "docx":
+    if report_format == "docx":
         from iolab.report.formats.word import render_docx
 
         return ((file, render_docx(brief)),)
-    if form == "figures":
+    if report_format == "figures":
         from iolab.report.formats.render import figure_and_table_files
 
         return tuple((file / name, content) for name, content in figure_and_table_files(brief))
@@ -294,16 +294,16 @@ def _render_files(
     return ((file, render_html(brief)),)
 
 
-def _published_comparison_sections(name: str) -> tuple[SectionMaker, ...]:
+def _published_comparison_sections(set_argument: str) -> tuple[SectionMaker, ...]:
     """Sets results beside what `SET` or `SET:NAME` means; UsageError when there is none."""
     from iolab.cli.studies import read_published_set
     from iolab.published.comparison import comparison_section
     from iolab.published.recomputed import published_system_names
     from iolab.published.sets import PublishedReference, comparable_figures
 
-    place, mark, only = name.rpartition(":")
+    place, mark, only = set_argument.rpartition(":")
     if not mark or "/" in only:  # a path may have a colon in it
-        place, only = name, ""
+        place, only = set_argument, ""
     published = read_published_set(place)
     figures = comparable_figures(published)
     names = published_system_names(figures)
@@ -321,7 +321,7 @@ def _published_comparison_sections(name: str) -> tuple[SectionMaker, ...]:
 
 
 def _prediction_sections(
-    source: StoredSessionReader, requested: Sequence[str], *, extrapolate: bool
+    source: StoredSessionReader, requested_load_texts: Sequence[str], *, extrapolate: bool
 ) -> tuple[SectionMaker, ...]:
     """The section of those loads; UsageError for what is none, or varied by no workload."""
     from iolab.cli.predict import AXES
@@ -334,7 +334,7 @@ def _prediction_sections(
 
     loads = []
     swept = {axis.name for workload in source.study.workloads for axis in workload.sweep}
-    for text in requested:
+    for text in requested_load_texts:
         name, _, number = text.partition("=")
         if name not in AXES:
             raise UsageError(

@@ -80,9 +80,9 @@ _TOGETHER_MAX: Final = 80
 
 
 def session_heading_lines(
-    reader: SessionReader, results: Sequence[RunResult], *, advise: bool
+    reader: SessionReader, results: Sequence[RunResult], *, with_resume_hint: bool
 ) -> Iterator[RenderableType]:
-    """The study, the session's status, its runs by verdict; with `advise` how to continue it.
+    """The study, the session's status, its runs by verdict, and how to continue it if wanted.
 
     What makes figures of guests no figures of storage comes before all of them.
     """
@@ -105,7 +105,7 @@ def session_heading_lines(
     yield from _resume_segment_lines(reader, results)
     if session.reason:
         yield literal_text(session.reason, STATUS_STYLES[session.status])
-    if advise and is_unfinished(reader):
+    if with_resume_hint and is_unfinished(reader):
         advice = f"Continue it: {resume_command(str(reader.directory))}"
         yield UnwrappedLine(literal_text(advice, QUIET_STYLE))
     for text in report_kinds().booted_hosts.study_caveat_texts(reader.study, results):
@@ -175,12 +175,12 @@ def result_lines(
     results: Sequence[RunResult],
     points: Sequence[PointSummary] | None = None,
     *,
-    repeats: bool = False,
+    with_run_rows: bool = False,
 ) -> Iterator[RenderableType]:
     """The tables of all results, and the failures.
 
-    `points` are those of the results, where the whole session has more than these; with `repeats`
-    each run has a row.
+    `points` are those of the results, where the whole session has more than these; with
+    `with_run_rows` each run has a row.
     """
     summaries = summarise_points(results, study) if points is None else points
     shown = 0
@@ -192,7 +192,7 @@ def result_lines(
                 for point in summaries
                 if report_kinds().report_of_result(point.runs[0]) is kind
             ]
-            yield from kind.terminal_screen(study, own, own_points, with_run_rows=repeats)
+            yield from kind.terminal_screen(study, own, own_points, with_run_rows=with_run_rows)
             shown += 1
     yield from _failed_run_lines(results)
 
@@ -226,7 +226,7 @@ def objection_lines(objections: Sequence[Objection]) -> Iterator[RenderableType]
             if objection.concerns_every_run
             else f"{len(objection.runs)} of {counted_noun(objection.session_run_count, 'run')}"
         )
-        whose += objection.other_messages_note
+        whose += objection.differing_messages_suffix
         if objection.less_affected_runs:
             whose += f", to a lesser degree {len(objection.less_affected_runs)} more"
         text = literal_text(objection.codes_text, "bold").append(f", {whose}: ", style=QUIET_STYLE)

@@ -82,7 +82,7 @@ def run(
     report: ReportOption = False,
     fail_on: FailOnOption = None,
     quiet: QuietOption = False,
-    output: OutputFormat,
+    output_format: OutputFormat,
 ) -> None:
     """Measure a study into a session."""
     if out is not None:
@@ -99,7 +99,9 @@ def run(
         study = load_study(options, assignments=names)
     require_event_consent(study, event or (), destroy or ())
     directory, request = new_session_directory_and_request(study, out)
-    run_options = RunOptions(directory, quiet=quiet, output=output, report=report, fail_on=fail_on)
+    run_options = RunOptions(
+        directory, quiet=quiet, output_format=output_format, report=report, fail_on=fail_on
+    )
     raise typer.Exit(run_and_report(request, run_options))
 
 
@@ -225,7 +227,7 @@ def resume(
     report: ReportOption = False,
     fail_on: FailOnOption = None,
     quiet: QuietOption = False,
-    output: OutputFormat,
+    output_format: OutputFormat,
 ) -> None:
     """Measure the missing and failed runs of a session."""
     from iolab.analysis.adaptive import adaptive_queue_factory
@@ -263,9 +265,11 @@ def resume(
             reader, facts, damaged, accept_changes=accept_changes
         ),
         queue_factory=queue,
-        results=tuple(stored),
+        done_results=tuple(stored),
     )
-    run_options = RunOptions(session, quiet=quiet, output=output, report=report, fail_on=fail_on)
+    run_options = RunOptions(
+        session, quiet=quiet, output_format=output_format, report=report, fail_on=fail_on
+    )
     raise typer.Exit(run_and_report(request, run_options))
 
 
@@ -345,7 +349,7 @@ def _excluded_host_names(reader: SessionReader) -> frozenset[str]:
 
 def reopen_and_set_damaged_runs_aside(
     reader: SessionReader,
-    facts: Mapping[str, HostFacts],
+    facts_by_target: Mapping[str, HostFacts],
     damaged_runs: Collection[RunKey],
     *,
     accept_changes: bool,
@@ -361,9 +365,9 @@ def reopen_and_set_damaged_runs_aside(
     faults = (
         (
             *version_change_faults(began),
-            *host_change_faults(reader.facts_found_at_last_start, facts),
+            *host_change_faults(reader.facts_found_at_last_start, facts_by_target),
         )
-        if facts
+        if facts_by_target
         else ()
     )
     if faults and not accept_changes:

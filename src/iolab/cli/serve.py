@@ -68,19 +68,24 @@ def serve(
     _serve_until_signal(directory, open_listener(host, port), token)
 
 
-def _serve_until_signal(directory: Path, listener: ListeningSocket, chosen: str | None) -> None:
+def _serve_until_signal(
+    directory: Path, listener: ListeningSocket, chosen_token: str | None
+) -> None:
     """Say where the pages are, and answer until a signal comes."""
     from iolab.registry import report_kinds
     from iolab.serve.app import ServerContext, create_app
-    from iolab.serve.pages import with_back_link
+    from iolab.serve.pages import with_report_navigation
     from iolab.serve.reports import ReportCache
     from iolab.serve.server import run_server as answer
     from iolab.serve.sessions import SessionLibrary
 
-    token = generate_token() if chosen is None and not listener.is_loopback else chosen
+    token = generate_token() if chosen_token is None and not listener.is_loopback else chosen_token
     library = SessionLibrary(directory.resolve(), time.monotonic, report_kinds())
     context = ServerContext(
-        library, ReportCache(html_report_argv, with_back_link), str(directory), report_kinds()
+        library,
+        ReportCache(html_report_argv, with_report_navigation),
+        str(directory),
+        report_kinds(),
     )
     app = create_app(
         context,
@@ -90,7 +95,7 @@ def _serve_until_signal(directory: Path, listener: ListeningSocket, chosen: str 
 
     def print_address_and_token() -> None:
         print_result(listener.address)
-        if token is not None and chosen is None:
+        if token is not None and chosen_token is None:
             print_message(f"Token (as password, with any name): {token}")
         if not listener.is_loopback:
             print_message("The token and all pages cross the network in the clear.")

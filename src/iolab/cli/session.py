@@ -21,11 +21,11 @@ from iolab.analysis.kinds import ANALYSIS_VERSION, judge_run
 from iolab.analysis.steady import FleetStoppingRule
 from iolab.analysis.stored_results import study_and_results_with_session_checks
 from iolab.cli.invocation import iolab_command_line
-from iolab.cli.live import LiveView, choose_view
+from iolab.cli.live import LiveView, choose_live_view
 from iolab.cli.options import OutputFormat
 from iolab.cli.output import open_session, print_message, wrap_for_terminal
 from iolab.cli.output import print_result as result_line
-from iolab.cli.progress import LoadHosts, PointHostCounts, SessionProgress
+from iolab.cli.progress import LoadGenerators, PointHostCounts, SessionProgress
 from iolab.cli.report import REPORT_FILE, write_html_report
 from iolab.cli.results import resume_command
 from iolab.cli.show import (
@@ -103,9 +103,9 @@ is some megabytes. A session takes hours, so this is fewer than a command has
 class SessionRecorder:
     """A recorder that keeps before it shows: what the user has seen is on the device.
 
-    What came of each run it tells the `queue`, if results decide the next one, and `writes`, whose
-    better forecast is shown.
-    The session is opened at SessionStarted, so a session that was refused leaves no directory.
+    What came of each run it tells the `queue`, if results decide the next one, and
+    `write_forecaster`, whose better forecast is shown. The session is opened at SessionStarted, so
+    a session that was refused leaves no directory.
     """
 
     def __init__(
@@ -113,12 +113,12 @@ class SessionRecorder:
         open_writer: OpenWriter,
         view: LiveView,
         queue: AdaptiveQueue | None = None,
-        writes: WriteForecaster | None = None,
+        write_forecaster: WriteForecaster | None = None,
     ) -> None:
         self._open_writer = open_writer
         self._view = view
         self._queue = queue
-        self._writes = writes
+        self._writes = write_forecaster
         self._writer: SessionWriter | None = None
         self._facts: dict[str, HostFacts] = {}
         self._times = SessionPhaseTimer()
@@ -208,7 +208,7 @@ class SessionRequest(Record):
     `earlier_segments` is what it has of earlier segments. `open_writer` is called with the facts of
     the hosts when the plan can run there; until then nothing is written. It may raise IolabError to
     refuse. `queue_factory`, called anew each time, decides which runs are made; None for those of
-    the plan. `results` are those of runs that are done.
+    the plan. `done_results` are those of runs that are done.
     """
 
     study: Study
@@ -217,11 +217,11 @@ class SessionRequest(Record):
     earlier_segments: EarlierSegments
     open_writer: OpenWriter
     queue_factory: Callable[[], AdaptiveQueue] | None = None
-    results: tuple[RunResult, ...] = ()
+    done_results: tuple[RunResult, ...] = ()
 
     def write_forecaster(self) -> WriteForecaster:
         """What forecasts its bytes, with what was measured before."""
-        return WriteForecaster(self.study, self.plan, study_kinds(), self.results)
+        return WriteForecaster(self.study, self.plan, study_kinds(), self.done_results)
 
 
 async def run_session_with_view(request: SessionRequest, view: LiveView) -> SessionStatus:
@@ -244,7 +244,7 @@ async def _run_on_hosts(request: SessionRequest, view: LiveView) -> SessionStatu
     with (
         rare_garbage_collection(),
         SessionRecorder(request.open_writer, view, queue, request.write_forecaster()) as recorder,
-        stop_on_signals(lambda: _request_stop(stop, recorder), view.show_message),
+        stop_on_signals(lambda: _request_stop_and_get_text(stop, recorder), view.show_message),
     ):
         try:
             status = await run_session(
@@ -283,7 +283,7 @@ def _create_hosts(study: Study, specs: Iterable[HostSpec]) -> dict[str, Host]:
     return create_hosts(specs, link_timeout_s=study.method.link_timeout_s)
 
 
-def _request_stop(stop: StopRequest, recorder: SessionRecorder) -> str:
+def _request_stop_and_get_text(stop: StopRequest, recorder: SessionRecorder) -> str:
     """Ask the session to stop; at once where there is nothing yet to finish. What to tell."""
     stop.request_stop()
     if not recorder.has_begun:
@@ -296,7 +296,7 @@ class RunOptions(Record):
 
     directory: Path
     quiet: bool
-    output: OutputFormat
+    output_format: OutputFormat
     report: bool
     fail_on: FailOnLevel | None
 
@@ -320,13 +320,13 @@ def run_session_showing_progress(request: SessionRequest, options: RunOptions) -
 
     An error that ends the session is raised again after the results so far were shown.
     """
-    view = choose_view(_initial_progress(request), quiet=options.quiet)
+    view = choose_live_view(_initial_progress(request), quiet=options.quiet)
     view.open()
     try:
         return asyncio.run(run_session_with_view(request, view))
     except IolabError:
         view.close()
-        print_partial_results(options)
+        print_partial_results_and_resume_hint(options)
         raise
     finally:
         view.close()
@@ -340,10 +340,10 @@ def _print_results(
     """Print the results, of a smoke test with what keeps them from a verdict; the exit code."""
     reader = open_session(options.directory)
     study, results = study_and_results_with_session_checks(reader)
-    if options.output is not OutputFormat.TABLE:
-        print_results_in_format(options.output, reader, study, results)
+    if options.output_format is not OutputFormat.TABLE:
+        print_results_in_format(options.output_format, reader, study, results)
     else:
-        print_session(reader, study, results, advise=False)
+        print_session(reader, study, results, with_resume_hint=False)
         if too_short_run_limit is not None:
             result_line(
                 f"Smoke test, no figure to quote: {too_short_run_limit.reason}; "
@@ -356,9 +356,9 @@ def _print_results(
         _print_unless_quiet(f"Repeats: {advice.advice_text}.", options)
     _print_unless_quiet(f"Session: {options.directory}", options)
     if study.kubernetes is not None and study.kubernetes.keep:
-        from iolab.cli.pods import remaining_pods_sentences
+        from iolab.cli.pods import kept_pods_sentences
 
-        for text in remaining_pods_sentences(study.kubernetes):
+        for text in kept_pods_sentences(study.kubernetes):
             _print_unless_quiet(text, options)
     if status is not SessionStatus.DONE:
         _print_unless_quiet(f"To continue it: {resume_command(str(options.directory))}", options)
@@ -386,12 +386,14 @@ def _has_runs_left(request: SessionRequest) -> bool:
     return any(run.key not in done for run in request.plan.runs)
 
 
-def print_partial_results(options: RunOptions) -> None:
+def print_partial_results_and_resume_hint(options: RunOptions) -> None:
     """What remains of a session that an error ended, if it had begun."""
     try:
         reader = open_session(options.directory)
-        if options.output is OutputFormat.TABLE and not options.quiet:
-            print_session(reader, *study_and_results_with_session_checks(reader), advise=False)
+        if options.output_format is OutputFormat.TABLE and not options.quiet:
+            print_session(
+                reader, *study_and_results_with_session_checks(reader), with_resume_hint=False
+            )
     except IolabError:
         return
     _warn_of_outdated_report(options)
@@ -427,12 +429,12 @@ def _initial_progress(request: SessionRequest) -> SessionProgress:
         host_count=len(hosts),
         warmup_s=method.warmup_s,
         load_s=_mean_expected_load_s(request),
-        can_end_early=_can_end_early(request.study),
+        can_end_early=_can_runs_end_early(request.study),
         settle_s=method.settle_s,
         overhead_s=run_overhead_seconds(method) + meter_idle_seconds_per_run(request.study),
         now_s=time.monotonic(),
         runs_most=len(request.plan.runs) + request.plan.extra_run_count,
-        load_hosts_by_point=_load_hosts_by_point(request),
+        load_generators_by_host_counts=_load_generators_by_host_counts(request),
         guest_count=sum(1 for spec in request.study.hosts if spec.transport is HostTransport.VM),
         max_phase_s_by_id={phase.id: phase.max_duration_s for phase in scenario.phases}
         if scenario
@@ -440,7 +442,9 @@ def _initial_progress(request: SessionRequest) -> SessionProgress:
     )
 
 
-def _load_hosts_by_point(request: SessionRequest) -> dict[PointHostCounts, LoadHosts]:
+def _load_generators_by_host_counts(
+    request: SessionRequest,
+) -> dict[PointHostCounts, LoadGenerators]:
     """Who makes the load of each point."""
     study = request.study
     places = {spec.name: spec.hypervisor for spec in study.hosts}
@@ -449,11 +453,11 @@ def _load_hosts_by_point(request: SessionRequest) -> dict[PointHostCounts, LoadH
         hosts = load_host_names_of_point(study, point)
         nodes = dict.fromkeys(node for host in hosts if (node := places.get(host, "")))
         key = PointHostCounts(point.configuration, point.per_node, point.host_count)
-        makers[key] = LoadHosts(hosts, tuple(nodes))
+        makers[key] = LoadGenerators(hosts, tuple(nodes))
     return makers
 
 
-def _can_end_early(study: Study) -> bool:
+def _can_runs_end_early(study: Study) -> bool:
     """Whether runs end when a rule or a witness says so, and may be shorter than is foretold."""
     least_s, most_s = study.load_seconds_range
     return least_s < most_s

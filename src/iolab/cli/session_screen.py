@@ -83,7 +83,7 @@ class DetailSection(Record):
     """A part of the details under the title that the contents name it by."""
 
     title: str
-    parts: Sequence[RenderableType]
+    renderables: Sequence[RenderableType]
 
 
 def session_screen_lines(
@@ -125,7 +125,7 @@ def _results_contents_and_details_lines(
 
     Pagers go there by `120g`. Nothing is listed of details that have one part.
     """
-    drawn = [rendered_lines(*detail.parts) for detail in details]
+    drawn = [rendered_lines(*detail.renderables) for detail in details]
     if len(details) < CONTENTS_MIN:
         return [*results, *(line for lines in drawn for line in lines)]
     titles = ["Results", *(detail.title for detail in details)]
@@ -138,7 +138,7 @@ def _results_contents_and_details_lines(
 
 def _all_result_parts(screen: SessionScreen) -> Iterator[RenderableType]:
     study, results = screen.study, screen.results
-    yield from result_lines(study, results, screen.points, repeats=screen.has_repeats)
+    yield from result_lines(study, results, screen.points, with_run_rows=screen.has_repeats)
     tables = [drive_wear_table(results, only_known_amplification=not screen.has_details)]
     tables += [meter_power_table(results)] if screen.has_details else []
     for table in tables:

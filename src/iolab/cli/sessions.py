@@ -53,7 +53,7 @@ def ls(
     every: Annotated[
         bool, typer.Option("--all", "-a", help=f"List all, not only the newest {SHOWN_MAX}.")
     ] = False,
-    output: OutputFormat,
+    output_format: OutputFormat,
 ) -> None:
     """List the sessions below a directory, each with its answer."""
     from iolab.registry import report_kinds
@@ -64,9 +64,9 @@ def ls(
     listing = SessionLibrary(directory.resolve(), time.monotonic, report_kinds()).list_sessions(
         READ_TIMEOUT_S
     )
-    if output is not OutputFormat.TABLE:
+    if output_format is not OutputFormat.TABLE:
         document = _listing_document(listing, directory)
-        print_document(output, document, document["sessions"])
+        print_document(output_format, document, document["sessions"])
         return
     if not listing.lines:
         print_result(f"There is no session below {quote_value(str(directory))}.")

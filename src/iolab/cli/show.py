@@ -88,14 +88,14 @@ def show(
         typer.Option("--summary", help="Only the number of runs by verdict, for each workload."),
     ] = False,
     fail_on: FailOnOption = None,
-    output: OutputFormat,
+    output_format: OutputFormat,
 ) -> None:
     """Show the results of a session, also of a running one."""
     from iolab.analysis.points import summarise_points
     from iolab.analysis.stored_results import study_and_results_with_session_checks
 
-    is_document = output is not OutputFormat.TABLE
-    views = {"--time": time, "--summary": summary, f"--format {output.value}": is_document}
+    is_document = output_format is not OutputFormat.TABLE
+    views = {"--time": time, "--summary": summary, f"--format {output_format.value}": is_document}
     if len(chosen := [name for name, is_chosen in views.items() if is_chosen]) > 1:
         raise UsageError(
             f"{list_text(chosen)} print different things.", "Give one of them at a time."
@@ -117,14 +117,16 @@ def show(
         if (point.key.workload, point.digest) in printed
     ]
     if is_document:
-        print_results_in_format(output, reader, study, results, points)
+        print_results_in_format(output_format, reader, study, results, points)
     else:
-        print_session(reader, study, results, details=details, repeats=repeats, points=points)
+        print_session(
+            reader, study, results, with_details=details, with_run_rows=repeats, points=points
+        )
     raise typer.Exit(exit_code_of_results(results, fail_on))
 
 
 def print_results_in_format(
-    output: OutputFormat,
+    output_format: OutputFormat,
     reader: SessionReader,
     study: Study,
     results: Sequence[RunResult],
@@ -139,7 +141,7 @@ def print_results_in_format(
         session_markdown,
     )
 
-    match output:
+    match output_format:
         case OutputFormat.CSV:
             print_raw(columns_csv(result_columns(results)))
         case OutputFormat.MARKDOWN:
@@ -154,14 +156,14 @@ def print_session(
     study: Study,
     results: Sequence[RunResult],
     *,
-    details: bool = False,
-    repeats: bool = False,
-    advise: bool = True,
+    with_details: bool = False,
+    with_run_rows: bool = False,
+    with_resume_hint: bool = True,
     points: Sequence[PointSummary] | None = None,
 ) -> None:
     """Print what a session is, its results, and in detail every check if asked.
 
-    `advise` says how to continue a session that did not come to its end.
+    `with_resume_hint` says how to continue a session that did not come to its end.
     """
     from iolab.analysis.points import summarise_points
     from iolab.cli.results import (
@@ -182,15 +184,17 @@ def print_session(
         answer,
         directory=str(reader.directory),
         is_unfinished=is_unfinished(reader),
-        has_repeats=repeats,
-        has_details=details,
+        has_repeats=with_run_rows,
+        has_details=with_details,
     )
-    heading = session_heading_lines(reader, results, advise=advise)
-    parts = _detail_parts(reader, results) if details else ()
+    heading = session_heading_lines(reader, results, with_resume_hint=with_resume_hint)
+    parts = _detail_sections(reader, results) if with_details else ()
     print_lines(session_screen_lines(screen, heading, parts, result_lines_max()))
 
 
-def _detail_parts(reader: SessionReader, results: Sequence[RunResult]) -> Iterator[DetailSection]:
+def _detail_sections(
+    reader: SessionReader, results: Sequence[RunResult]
+) -> Iterator[DetailSection]:
     """What --details adds; it reads runs, for which much more is imported."""
     from iolab.cli.details import titled_session_details
     from iolab.cli.session_screen import DetailSection

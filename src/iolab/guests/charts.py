@@ -33,7 +33,7 @@ from iolab.report.best import UNKNOWN_METRIC
 from iolab.report.charts.chart import ChartGroup, SeriesStyles
 from iolab.report.charts.choose import DASHES
 from iolab.report.charts.lines import MEAN, ChartLine, ChartQuantity, rate_and_latency_chart
-from iolab.report.charts.palette import series_token
+from iolab.report.charts.palette import series_color_token
 from iolab.report.numbers import metric_value_text
 from iolab.report.table import Table
 from iolab.text import counted_noun, list_text, percent_text
@@ -125,7 +125,7 @@ def scaling_group_chart_lines(
         lines.append(
             ChartLine(
                 name=" ".join(words),
-                token=style.token if several else series_token(number),
+                color=style.color if several else series_color_token(number),
                 dash=DASHES[number % len(DASHES)],
                 points=tuple(
                     sorted(points, key=lambda point: guest_count_per_node_or_zero(point.key.axis))

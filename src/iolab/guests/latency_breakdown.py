@@ -11,7 +11,7 @@ from typing import Final
 from iolab.core.metric import LatencyLayer, VerdictLevel
 from iolab.record import Record
 from iolab.report.charts.chart import Figure
-from iolab.report.charts.palette import ColorToken, series_token
+from iolab.report.charts.palette import ColorToken, series_color_token
 from iolab.report.charts.rows import StackedBar, StackedBarPart, legend_and_stacked_bar_plots
 from iolab.report.numbers import DASH, value_text
 from iolab.report.table import Table, row_of_cells, text_and_number_columns
@@ -84,35 +84,35 @@ class LatencyBreakdown(Record):
 class _PartStyle(Record):
     """How a part is drawn, what it is, and where it is said to have been spent."""
 
-    token: ColorToken
+    color: ColorToken
     long_name: str
     layer_description: str = ""
 
 
 _PART_STYLES: Final = {
-    "device": _PartStyle(series_token(0), "the devices themselves", "in the devices"),
+    "device": _PartStyle(series_color_token(0), "the devices themselves", "in the devices"),
     "hypervisor": _PartStyle(
-        series_token(3), "the hypervisor and all below it", "in the hypervisor or below it"
+        series_color_token(3), "the hypervisor and all below it", "in the hypervisor or below it"
     ),
     "below guest": _PartStyle(
-        series_token(3), "all below the guest’s block device", "below the guest"
+        series_color_token(3), "all below the guest’s block device", "below the guest"
     ),
-    "not known": _PartStyle(series_token(6), "not told apart"),
+    "not known": _PartStyle(series_color_token(6), "not told apart"),
     "host, network": _PartStyle(
-        series_token(4),
+        series_color_token(4),
         "between hypervisor and device (host storage, replication, network, limits)",
     ),
     "hypervisor, network": _PartStyle(
-        series_token(4),
+        series_color_token(4),
         "between the guest’s block device and the devices (virtualisation, host storage, "
         "replication, network, limits)",
     ),
-    "guest, host": _PartStyle(series_token(6), "between generator and device"),
+    "guest, host": _PartStyle(series_color_token(6), "between generator and device"),
     "virtual disk": _PartStyle(
-        series_token(2), "between the guest’s block device and its hypervisor"
+        series_color_token(2), "between the guest’s block device and its hypervisor"
     ),
-    "guest, virtual disk": _PartStyle(series_token(5), "between generator and hypervisor"),
-    "in the guest": _PartStyle(series_token(5), "in the guest, above its block device"),
+    "guest, virtual disk": _PartStyle(series_color_token(5), "between generator and hypervisor"),
+    "in the guest": _PartStyle(series_color_token(5), "in the guest, above its block device"),
 }
 """From the device up. Parts that never stand in one bar may share a colour."""
 
@@ -158,7 +158,7 @@ def latency_breakdown_chart(
         for breakdown in group
     ]
     legend = [
-        (name, StackedBarPart(0.0, _PART_STYLES[name].token))
+        (name, StackedBarPart(0.0, _PART_STYLES[name].color))
         for name in latency_part_names(drawable)
     ]
     return Figure(
@@ -182,7 +182,7 @@ def _breakdown_bar(breakdown: LatencyBreakdown, *, with_run: bool) -> StackedBar
     pieces = (
         StackedBarPart(
             part.duration_ns / breakdown.total_ns,
-            _PART_STYLES[part.name].token,
+            _PART_STYLES[part.name].color,
             value_text(part.duration_ns, "ns"),
         )
         for part in breakdown.parts

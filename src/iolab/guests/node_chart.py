@@ -34,7 +34,7 @@ from iolab.report.charts.chart import (
     outside_window_shading,
     timeline_marks,
 )
-from iolab.report.charts.palette import MUTED, SERIES, ColorToken, series_token
+from iolab.report.charts.palette import MUTED, SERIES, ColorToken, series_color_token
 from iolab.report.charts.run_series import average_on_grid
 from iolab.report.charts.scale import panel_scale, seconds_axis
 from iolab.report.charts.series import (
@@ -127,10 +127,10 @@ Look = tuple[ColorToken, tuple[int, ...], bool]
 
 
 def _styled_line(name: str, style: Look) -> Line:
-    token, dash, is_named = style
+    color, dash, is_named = style
     width, opacity = (1.4, 1.0) if is_named else (0.8, 0.5)
     tip = MarkTooltip(name)
-    return Line(token=token, places=(), width=width, dash=dash, opacity=opacity, tip=tip)
+    return Line(color=color, places=(), width=width, dash=dash, opacity=opacity, tip=tip)
 
 
 def _device_styles(panel: NodePanel, timeline: NodeTimeline) -> dict[str, Look]:
@@ -138,7 +138,7 @@ def _device_styles(panel: NodePanel, timeline: NodeTimeline) -> dict[str, Look]:
     traces = panel.panel.lines
     if len(traces) <= NAMED_MAX:
         return {
-            trace.name: (series_token(i), _DASHES[i % len(_DASHES)], True)
+            trace.name: (series_color_token(i), _DASHES[i % len(_DASHES)], True)
             for i, trace in enumerate(traces)
         }
     alike = [other for other in timeline.panels if other.scope == panel.scope]
@@ -152,7 +152,7 @@ def _device_styles(panel: NodePanel, timeline: NodeTimeline) -> dict[str, Look]:
     }
     plain: Look = (MUTED, (), False)
     return dict.fromkeys((trace.name for trace in traces), plain) | {
-        name: (series_token(i), (), True) for i, name in enumerate(named) if name in own
+        name: (series_color_token(i), (), True) for i, name in enumerate(named) if name in own
     }
 
 

@@ -144,7 +144,7 @@ class GuestsReport:
     """See `BootedHostsReport`."""
 
     is_swept_over_hosts_per_node = staticmethod(is_swept_over_guests)
-    run_for_node_timeline = staticmethod(run_shown_in_node_timeline)
+    select_node_timeline_run = staticmethod(run_shown_in_node_timeline)
 
     def best_point_headlines(
         self, study: Study, points: Sequence[PointSummary]
@@ -180,7 +180,7 @@ class GuestsReport:
 
             yield from guest_node_lines(study, points)
 
-    def run_nodes_terminal_screen(self, result: RunResult) -> Screen:
+    def nodes_terminal_screen_of_run(self, result: RunResult) -> Screen:
         """See `node_detail_lines`."""
         from iolab.guests.terminal import node_detail_lines
 
@@ -235,7 +235,7 @@ class GuestsReport:
         """See `study_caveat_texts`."""
         return study_caveat_texts(booted_guest_settings(study), results)
 
-    def run_node_tables(self, result: RunResult) -> tuple[Table, ...]:
+    def node_tables_of_run(self, result: RunResult) -> tuple[Table, ...]:
         """What each node did, where latency arose, bytes, and what stands out."""
         from iolab.guests.latency_breakdown import latency_layers_table
         from iolab.guests.tables import (
@@ -255,7 +255,7 @@ class GuestsReport:
         )
         return tuple(table for table in tables if table is not None)
 
-    def run_guest_tables(self, brief: Brief, result: RunResult) -> tuple[Table, ...]:
+    def guest_tables_of_run(self, brief: Brief, result: RunResult) -> tuple[Table, ...]:
         """See `guests_table`."""
         from iolab.guests.tables import guest_fleets_by_run, guests_table
 

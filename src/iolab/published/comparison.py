@@ -300,7 +300,7 @@ def _ratio_dot(figure: MatchedFigure, divisor_kind: FigureDivisorKind, styles: S
     ratio = figure.ratio_by_divisor.get(
         divisor_kind, figure.ratio_by_divisor[FigureDivisorKind.WHOLE]
     ).ratio
-    return Dot(style.label, style.token, ratio, figure.level, title=style.title)
+    return Dot(style.label, style.color, ratio, figure.level, title=style.title)
 
 
 def _ratio_table(

@@ -172,17 +172,17 @@ def build_answer(
         table_note=matrix_marks_note(rows, other_rows),
         charts=_comparable_best_figure_charts(best_figures, best_charts_section),
         failed_runs_text=failed,
-        caveats=tuple(_gravest_and_quoted_caveats(touching, CAVEATS_SHOWN - bool(failed))),
+        caveats=tuple(_first_and_quoted_caveats(touching, CAVEATS_SHOWN - bool(failed))),
         caveat_count=len(caveats),
     )
 
 
-def _gravest_and_quoted_caveats(caveats: Sequence[Objection], limit: int) -> list[Objection]:
+def _first_and_quoted_caveats(caveats: Sequence[Objection], max_count: int) -> list[Objection]:
     """The gravest, with that which Trust quotes."""
-    shown = list(caveats[:limit])
+    shown = list(caveats[:max_count])
     quoted = _gravest_caveats_except_other_load(caveats)[:DOUBTS_SHOWN]
     missing = [caveat for caveat in quoted if caveat not in shown]
-    return [*shown[: limit - len(missing)], *missing]
+    return [*shown[: max_count - len(missing)], *missing]
 
 
 def _gravest_caveats_except_other_load(caveats: Sequence[Objection]) -> list[Objection]:

@@ -153,7 +153,9 @@ def blocks_in_reading_order(blocks: Iterable[Block]) -> Iterator[BasicBlock]:
                 yield block
 
 
-def title_blocks(brief: Brief, page: ReportPage, title_suffix: str = "") -> Iterator[Block]:
+def title_and_fact_blocks(
+    brief: Brief, page: ReportPage, title_suffix: str = ""
+) -> Iterator[Block]:
     """The title of brief or appendix, for a form without a head of its own."""
     yield Heading(f"{brief.study.title}{title_suffix}", 0)
     yield from _non_empty_paragraphs(brief.study.question)
@@ -224,13 +226,13 @@ def appendix_blocks(
     """Every caveat, run, host and job behind the brief; `run_blocks` are the details of runs."""
     if page.further_findings:
         yield Heading("More findings", 1)
-        yield from map(finding_block, page.further_findings)
+        yield from map(linked_sentence_block, page.further_findings)
     if page.gain_tables_with_notes:
         yield Heading("Gains", 1)
     for table, note in page.gain_tables_with_notes:
         yield table
         yield from _note_paragraphs(note)
-    yield from _caveat_blocks(brief, page)
+    yield from _all_caveat_blocks(brief, page)
     yield from _section_blocks(page.appendix_sections)
     yield LandscapeBlocks((Heading("Every run", 1), *page.result_tables))
     if page.run_folders:
@@ -329,16 +331,16 @@ def _first_findings_blocks(page: ReportPage) -> Iterator[Block]:
     if not page.findings:
         return
     yield Heading("Bottom line", 1, "findings")
-    yield from map(finding_block, page.findings)
+    yield from map(linked_sentence_block, page.findings)
     yield from _note_paragraphs(page.findings_note)
 
 
-def finding_block(finding: LinkedSentence) -> Paragraph:
+def linked_sentence_block(sentence: LinkedSentence) -> Paragraph:
     """A sentence on what was found, with its runs."""
-    return Paragraph(finding.text, ParagraphStyle.ITEM, links=finding.links)
+    return Paragraph(sentence.text, ParagraphStyle.ITEM, links=sentence.links)
 
 
-def _caveat_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
+def _all_caveat_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
     yield Heading("All caveats", 1)
     for result in page.failures:
         sentence = run_failure_sentence(result, configuration_titles_if_several(brief.study))

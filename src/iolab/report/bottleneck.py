@@ -28,8 +28,8 @@ from iolab.report.numbers import DASH, axis_name_text, metric_value_text, value_
 from iolab.report.phrases import (
     LEVEL_SENTENCES,
     ConfigurationNames,
-    axis_values_phrase,
     load_step_text,
+    point_place_phrase,
 )
 from iolab.report.short_names import short_configuration_names
 from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns, verdict_cell
@@ -201,7 +201,7 @@ _CAUSE_RESOURCES: Final[Mapping[BottleneckCause, Resource]] = {
 def bottleneck_sentence(finding: BottleneckFinding, names: ConfigurationNames) -> str:
     """The sentence on what limits a point."""
     who = names.title(finding.configuration) if names.has_several else "the best"
-    at = f" at {axis_values_phrase(finding.axis)}" if finding.axis else ""
+    at = f" at {point_place_phrase(finding.axis)}" if finding.axis else ""
     text = _CAUSE_TEXTS[finding.decision.cause](finding)
     return (
         f"{finding.workload}: {who}{at} {text}{_load_step_doubt_clause(finding)}"
@@ -244,7 +244,7 @@ def _busiest_resource_texts(resources: RunResources) -> Iterator[str]:
             yield text.format(name=use.name, share=percent_text(use.share))
 
 
-def _device_limit_text(finding: BottleneckFinding) -> str:
+def _device_limit_predicate(finding: BottleneckFinding) -> str:
     use = finding.decision.limiting_use
     if use is None or finding.decision.step is None:
         return "is limited by a device"
@@ -267,10 +267,10 @@ def _load_step_text(finding: BottleneckFinding) -> str:
     )
 
 
-def _unproven_device_limit_text(finding: BottleneckFinding) -> str:
+def _unproven_device_limit_predicate(finding: BottleneckFinding) -> str:
     use = finding.decision.limiting_use
     if use is None:
-        return _no_bottleneck_text(finding)
+        return _no_bottleneck_predicate(finding)
     at_device = (
         finding.resources.concurrency.device_latency_share
         if finding.resources.concurrency
@@ -292,7 +292,7 @@ def _device_latency_share_clause(finding: BottleneckFinding) -> str:
     return "" if at_device is None else f" and took {percent_text(at_device)} of the latency"
 
 
-def _processor_limit_text(finding: BottleneckFinding) -> str:
+def _processor_limit_predicate(finding: BottleneckFinding) -> str:
     use = finding.decision.limiting_use
     share = _use_share_text(use) if use else ""
     where = resource_and_host_text(use) if use else "processors"
@@ -307,19 +307,19 @@ def _processor_limit_text(finding: BottleneckFinding) -> str:
     )
 
 
-def _core_limit_text(finding: BottleneckFinding) -> str:
+def _core_limit_predicate(finding: BottleneckFinding) -> str:
     use, every = finding.decision.limiting_use, finding.resources.busiest_use(Resource.PROCESSORS)
     if use is None:
-        return _no_bottleneck_text(finding)
+        return _no_bottleneck_predicate(finding)
     mean = f", all of them {_use_share_text(every)}" if every else ""
     busy = f"core {use.name} was {_use_share_text(use)} busy{mean}"
     return f"is limited by {resource_and_host_text(use)}: {busy}"
 
 
-def _job_processor_limit_text(finding: BottleneckFinding) -> str:
+def _job_processor_limit_predicate(finding: BottleneckFinding) -> str:
     use, every = finding.decision.limiting_use, finding.resources.busiest_use(Resource.PROCESSORS)
     if use is None:
-        return _no_bottleneck_text(finding)
+        return _no_bottleneck_predicate(finding)
     mean = f", while all cores were {_use_share_text(every)} busy" if every else ""
     of = f" of {host_label_text(use)}" if host_label_text(use) else ""
     return (
@@ -328,10 +328,10 @@ def _job_processor_limit_text(finding: BottleneckFinding) -> str:
     )
 
 
-def _port_limit_text(finding: BottleneckFinding) -> str:
+def _port_limit_predicate(finding: BottleneckFinding) -> str:
     use = finding.decision.limiting_use
     if use is None or use.rate is None:
-        return _no_bottleneck_text(finding)
+        return _no_bottleneck_predicate(finding)
     way = "received" if use.name.endswith(" in") else "sent"
     rate = value_text(use.rate, "bytes/s")
     return (
@@ -340,10 +340,10 @@ def _port_limit_text(finding: BottleneckFinding) -> str:
     )
 
 
-def _cgroup_io_limit_text(finding: BottleneckFinding) -> str:
+def _cgroup_io_limit_predicate(finding: BottleneckFinding) -> str:
     use = finding.decision.limiting_use
     if use is None or use.rate is None or not use.share:
-        return _no_bottleneck_text(finding)
+        return _no_bottleneck_predicate(finding)
     device, _, counted = use.name.partition(" ")
     allowed = use.rate / use.share
     noun, _, verb = counted.partition(" ")
@@ -355,10 +355,10 @@ def _cgroup_io_limit_text(finding: BottleneckFinding) -> str:
     )
 
 
-def _study_set_disk_limit_text(finding: BottleneckFinding) -> str:
+def _study_set_disk_limit_predicate(finding: BottleneckFinding) -> str:
     use = finding.decision.limiting_use
     if use is None or use.rate is None or not use.share:
-        return _no_bottleneck_text(finding)
+        return _no_bottleneck_predicate(finding)
     return (
         f"{_verb_by_certainty(finding)} limited by {resource_and_host_text(use)}, which the study "
         f"holds at {value_text(use.rate / use.share, '1/s')}: {_use_share_text(use)} of that "
@@ -366,7 +366,7 @@ def _study_set_disk_limit_text(finding: BottleneckFinding) -> str:
     )
 
 
-def _target_rate_limit_text(finding: BottleneckFinding) -> str:
+def _target_rate_limit_predicate(finding: BottleneckFinding) -> str:
     flight = finding.resources.concurrency
     if flight is None or flight.target_rate is None:
         return "is limited by the requested rate"
@@ -375,14 +375,14 @@ def _target_rate_limit_text(finding: BottleneckFinding) -> str:
     return f"is limited by the requested rate: {kept} of {rate} were kept"
 
 
-def _think_time_limit_text(finding: BottleneckFinding) -> str:
+def _think_time_limit_predicate(finding: BottleneckFinding) -> str:
     return (
         "is limited by the pauses that its load makes between "
         f"I/Os{busiest_resources_suffix(finding.resources)}"
     )
 
 
-def _queue_depth_one_limit_text(finding: BottleneckFinding) -> str:
+def _queue_depth_one_limit_predicate(finding: BottleneckFinding) -> str:
     flight = finding.resources.concurrency
     text = "is limited by its load of one I/O at a time"
     # Its latency is that of the point, not of the one run that was watched.
@@ -391,10 +391,10 @@ def _queue_depth_one_limit_text(finding: BottleneckFinding) -> str:
     return text if finding.decision.step is None else f"{text}: {_load_step_text(finding)}"
 
 
-def _unsaturated_load_text(finding: BottleneckFinding) -> str:
+def _unsaturated_load_predicate(finding: BottleneckFinding) -> str:
     use = finding.decision.limiting_use
     if finding.decision.step is None:
-        return _no_bottleneck_text(finding)
+        return _no_bottleneck_predicate(finding)
     busy = (
         f", though {resource_and_host_text(use)} is busy {_use_share_text(use)} of the time"
         if use
@@ -404,16 +404,16 @@ def _unsaturated_load_text(finding: BottleneckFinding) -> str:
     return f"{_verb_by_certainty(finding)} not saturated: {tried}"
 
 
-def _engine_limit_text(finding: BottleneckFinding) -> str:
+def _engine_limit_predicate(finding: BottleneckFinding) -> str:
     flight = finding.resources.concurrency
     if flight is None:
-        return _no_bottleneck_text(finding)
+        return _no_bottleneck_predicate(finding)
     in_flight = format_count(flight.in_flight)
     kept = f"of {flight.requested_depth:,} I/Os requested, {in_flight} were in flight"
     return f"is limited by its engine: {kept}{busiest_resources_suffix(finding.resources)}"
 
 
-def _software_limit_text(finding: BottleneckFinding) -> str:
+def _software_limit_predicate(finding: BottleneckFinding) -> str:
     kinds = "as by locks, serial work or a limit that it sets"
     return (
         f"is limited by software, {kinds}: {_load_step_without_busy_resource_text(finding)}"
@@ -421,7 +421,7 @@ def _software_limit_text(finding: BottleneckFinding) -> str:
     )
 
 
-def _unwatched_rate_limit_text(finding: BottleneckFinding) -> str:
+def _unwatched_rate_limit_predicate(finding: BottleneckFinding) -> str:
     repeats = finding.decision.repeats
     short = len(repeats.short_rates) if repeats else 0
     whose = f"{repeats.count - short} of its {repeats.count}" if repeats and short else "its"
@@ -440,7 +440,7 @@ def short_repeats_text(repeats: RepeatsOfRate | None, unit: str) -> str:
     return f"{len(repeats.short_rates)} of {repeats.count} repeats fell short: {rates}"
 
 
-def _unobserved_limit_text(finding: BottleneckFinding) -> str:
+def _unobserved_limit_predicate(finding: BottleneckFinding) -> str:
     return f"has met a limit that was not watched: {_load_step_without_busy_resource_text(finding)}"
 
 
@@ -459,7 +459,7 @@ def _usl_contention_clause(finding: BottleneckFinding) -> str:
     return f"; by the Universal Scalability Law {percent_text(law.sigma)} of the work is serial"
 
 
-def _no_bottleneck_text(finding: BottleneckFinding) -> str:
+def _no_bottleneck_predicate(finding: BottleneckFinding) -> str:
     text = f"had no resource watched at its limit{busiest_resources_suffix(finding.resources)}"
     if finding.decision.step is None:
         return f"{text}; whether more load would raise the rate was not measured"
@@ -467,23 +467,23 @@ def _no_bottleneck_text(finding: BottleneckFinding) -> str:
 
 
 _CAUSE_TEXTS: Final[Mapping[BottleneckCause, Callable[[BottleneckFinding], str]]] = {
-    BottleneckCause.DEVICE: _device_limit_text,
-    BottleneckCause.DEVICE_OPEN: _unproven_device_limit_text,
-    BottleneckCause.PROCESSORS: _processor_limit_text,
-    BottleneckCause.CORE: _core_limit_text,
-    BottleneckCause.JOB: _job_processor_limit_text,
-    BottleneckCause.PORT: _port_limit_text,
-    BottleneckCause.IO_LIMIT: _cgroup_io_limit_text,
-    BottleneckCause.DISK_LIMIT: _study_set_disk_limit_text,
-    BottleneckCause.RATE: _target_rate_limit_text,
-    BottleneckCause.PACE: _think_time_limit_text,
-    BottleneckCause.ONE_AT_A_TIME: _queue_depth_one_limit_text,
-    BottleneckCause.LOAD: _unsaturated_load_text,
-    BottleneckCause.ENGINE: _engine_limit_text,
-    BottleneckCause.SOFTWARE: _software_limit_text,
-    BottleneckCause.UNWATCHED_RATE_LIMIT: _unwatched_rate_limit_text,
-    BottleneckCause.BEYOND: _unobserved_limit_text,
-    BottleneckCause.NONE: _no_bottleneck_text,
+    BottleneckCause.DEVICE: _device_limit_predicate,
+    BottleneckCause.DEVICE_OPEN: _unproven_device_limit_predicate,
+    BottleneckCause.PROCESSORS: _processor_limit_predicate,
+    BottleneckCause.CORE: _core_limit_predicate,
+    BottleneckCause.JOB: _job_processor_limit_predicate,
+    BottleneckCause.PORT: _port_limit_predicate,
+    BottleneckCause.IO_LIMIT: _cgroup_io_limit_predicate,
+    BottleneckCause.DISK_LIMIT: _study_set_disk_limit_predicate,
+    BottleneckCause.RATE: _target_rate_limit_predicate,
+    BottleneckCause.PACE: _think_time_limit_predicate,
+    BottleneckCause.ONE_AT_A_TIME: _queue_depth_one_limit_predicate,
+    BottleneckCause.LOAD: _unsaturated_load_predicate,
+    BottleneckCause.ENGINE: _engine_limit_predicate,
+    BottleneckCause.SOFTWARE: _software_limit_predicate,
+    BottleneckCause.UNWATCHED_RATE_LIMIT: _unwatched_rate_limit_predicate,
+    BottleneckCause.BEYOND: _unobserved_limit_predicate,
+    BottleneckCause.NONE: _no_bottleneck_predicate,
 }
 """What is said of each."""
 
@@ -840,7 +840,7 @@ def _next_step_text(finding: BottleneckFinding, points: Sequence[PointSummary]) 
         return _next_rate_step_text(finding, own)
     tried = [point.key.axis for point in own if not point.is_trusted]
     if tried and finding.decision.cause in _UNPROVEN_CAUSES:
-        return f"Repeat {axis_values_phrase(tried[-1]) or 'it'}: its run was invalid or failed."
+        return f"Repeat {point_place_phrase(tried[-1]) or 'it'}: its run was invalid or failed."
     return recommended_step_text(finding)
 
 
@@ -858,7 +858,7 @@ def _next_rate_step_text(finding: BottleneckFinding, points: Sequence[PointSumma
     code, _ = gravest_code_and_text_of_first_run_at_level(runs, VerdictLevel.INVALID)
     why = f" ({code})" if code else ""
     return (
-        f"{axis_values_phrase(point.key.axis)} was tried and was not kept{why}: the limit lies "
+        f"{point_place_phrase(point.key.axis)} was tried and was not kept{why}: the limit lies "
         "between."
     )
 
@@ -1122,7 +1122,7 @@ def best_point_limits_table(
     rows = tuple(
         (
             *_workload_cells(study, limit),
-            Cell(axis_values_phrase(limit.axis) or DASH),
+            Cell(point_place_phrase(limit.axis) or DASH),
             Cell(_cause_text(limit)),
             *(Cell(_resource_share_text(limit, resource)) for resource, _ in columns),
             Cell(_device_latency_share_cell_text(limit)),

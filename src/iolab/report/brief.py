@@ -163,7 +163,7 @@ class Brief(Record, dict=True):
     sections: tuple[SectionMaker, ...] = ()
     segment_starts_ns: tuple[int, ...] = ()
     """When each segment of the session began (UTC, ns), oldest first."""
-    sessions: SessionUnion = NO_UNION
+    session_union: SessionUnion = NO_UNION
     """The sessions that it is made of, where there are several."""
     run_resources: Mapping[RunKey, RunResources] = field(default_factory=dict)
     """What runs of the best points tell of the resources under their load."""
@@ -234,12 +234,14 @@ class Brief(Record, dict=True):
         """Those of one of several sessions."""
         runs = self.host_runs.items()
         return _distinct_engine_versions(
-            hosts for key, hosts in runs if self.sessions.run_source(key).label == session_label
+            hosts
+            for key, hosts in runs
+            if self.session_union.run_source(key).label == session_label
         )
 
 
-def _distinct_engine_versions(runs: Iterable[tuple[HostRun, ...]]) -> tuple[str, ...]:
-    every = (run for hosts in runs for run in hosts)
+def _distinct_engine_versions(host_runs_of_runs: Iterable[tuple[HostRun, ...]]) -> tuple[str, ...]:
+    every = (run for hosts in host_runs_of_runs for run in hosts)
     return tuple(dict.fromkeys(run.engine_version for run in every if run.engine_version))
 
 
@@ -354,7 +356,7 @@ class LoadReport(ABC):
 
     @abstractmethod
     def latency_distribution_chart(
-        self, subject: str, chart_data: RunChartData, token: ColorToken
+        self, subject: str, chart_data: RunChartData, color: ColorToken
     ) -> Figure | None:
         """One run's latency by percentile; None where none is known."""
 
@@ -462,7 +464,9 @@ class BootedHostsReport(Protocol):
     ) -> tuple[RunKey, ...]:
         """Runs whose manifests are read for what the nodes told."""
 
-    def run_for_node_timeline(self, plan: Plan, points: Sequence[PointSummary]) -> RunResult | None:
+    def select_node_timeline_run(
+        self, plan: Plan, points: Sequence[PointSummary]
+    ) -> RunResult | None:
         """The run that shows a node from inside; None where there is none."""
 
     def node_timeline(
@@ -478,7 +482,7 @@ class BootedHostsReport(Protocol):
     def nodes_terminal_screen(self, study: Study, points: Sequence[PointSummary]) -> Screen:
         """The nodes at the points with the most of them, on the terminal."""
 
-    def run_nodes_terminal_screen(self, result: RunResult) -> Screen:
+    def nodes_terminal_screen_of_run(self, result: RunResult) -> Screen:
         """The nodes of one run in full, on the terminal."""
 
     def node_timeline_charts(self, brief: Brief) -> tuple[ChartGroup, ...]:
@@ -493,10 +497,10 @@ class BootedHostsReport(Protocol):
     def booted_host_tables(self, brief: Brief) -> tuple[Table, ...]:
         """How they were made, and where they lived."""
 
-    def run_node_tables(self, result: RunResult) -> tuple[Table, ...]:
+    def node_tables_of_run(self, result: RunResult) -> tuple[Table, ...]:
         """What each node did in a run."""
 
-    def run_guest_tables(self, brief: Brief, result: RunResult) -> tuple[Table, ...]:
+    def guest_tables_of_run(self, brief: Brief, result: RunResult) -> tuple[Table, ...]:
         """What nodes told of their guests in a run."""
 
     def node_metrics(self, study: Study, points: Sequence[PointSummary]) -> NodeMetrics:

@@ -27,9 +27,9 @@ from iolab.core.metric_spec import BetterDirection, phase_of_rate_metric
 from iolab.record import Record
 from iolab.report.numbers import (
     MAYBE_CHANCE,
-    document_of_flat_record,
     finite_number_or_none,
     interval_and_runs_text,
+    json_object_of_record,
     metric_value_text,
     point_text,
 )
@@ -362,8 +362,8 @@ def _comparison_row_document(compared_metric: ComparedMetric) -> dict[str, Any]:
         "axis": dict(compared_metric.axis),
         "metric": compared_metric.metric,
         "better": compared_metric.better.value,
-        "baseline": document_of_flat_record(compared_metric.baseline),
-        "candidate": document_of_flat_record(compared_metric.candidate),
+        "baseline": json_object_of_record(compared_metric.baseline),
+        "candidate": json_object_of_record(compared_metric.candidate),
         "ratio": comparison.ratio,
         "low": comparison.low,
         "high": comparison.high,

@@ -15,7 +15,7 @@ from iolab.report.numbers import axis_name_text, ratio_text
 
 if TYPE_CHECKING:
     from iolab.report.brief import Brief
-    from iolab.report.value import CostCapacityRow
+    from iolab.report.value import ConfigurationFiguresRow
 
 
 DEMONSTRATED_VALUE: Final = "Best value, by these figures alone: "
@@ -25,7 +25,7 @@ DEMONSTRATED_VALUE: Final = "Best value, by these figures alone: "
 def conclusion_sentences(
     brief: Brief,
     rows: Sequence[WorkloadRow],
-    costs: Sequence[CostCapacityRow],
+    costs: Sequence[ConfigurationFiguresRow],
 ) -> str:
     """Which configuration is the best value; of a single one what would raise its figures.
 
@@ -43,7 +43,7 @@ def conclusion_sentences(
     return _machine_count_sentence(brief) or _bottlenecks_and_first_step_text(brief)
 
 
-def _best_value_for_money_sentence(brief: Brief, costs: Sequence[CostCapacityRow]) -> str:
+def _best_value_for_money_sentence(brief: Brief, costs: Sequence[ConfigurationFiguresRow]) -> str:
     """Who is the best value; that no price is stated, where a buyer would ask for one."""
     titles = {name: style.label for name, style in brief.series_styles.items()}
     rows = [row for row in costs if row.is_value_for_money]
@@ -69,7 +69,7 @@ def _best_value_for_money_sentence(brief: Brief, costs: Sequence[CostCapacityRow
 
 
 def _storage_alone_best_value_text(
-    cost_capacity_row: CostCapacityRow, best: str, titles: Mapping[str, str]
+    cost_capacity_row: ConfigurationFiguresRow, best: str, titles: Mapping[str, str]
 ) -> str:
     """Who is the best value for the money of storage alone, where that is another."""
     other = cost_capacity_row.figures_best_first[0].configuration

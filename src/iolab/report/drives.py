@@ -8,8 +8,8 @@ from typing import Final
 from iolab.core.metric import DrivePowerMeasurement, DriveWear, Metric, RunResult
 from iolab.report.numbers import (
     DASH,
-    document_of_flat_record,
     factor_with_interval_text,
+    json_object_of_record,
     metric_value_and_interval_document,
 )
 from iolab.report.phrases import configuration_ids_if_several, run_with_configuration_text
@@ -121,5 +121,5 @@ def drive_wear_document(wear: DriveWear) -> dict[str, object]:
         "throttled_s": wear.throttled_s,
         "energy_wh": metric_value_and_interval_document(wear.energy_wh),
         "power_measurement": wear.power_measurement
-        and document_of_flat_record(wear.power_measurement),
+        and json_object_of_record(wear.power_measurement),
     }

@@ -36,14 +36,14 @@ from iolab.report.numbers import (
     ratio_text,
 )
 from iolab.report.other_load import other_processor_load_text
-from iolab.report.phrases import axis_values_phrase
+from iolab.report.phrases import point_place_phrase
 from iolab.report.value import COST
 from iolab.text import list_text
 
 if TYPE_CHECKING:
     from iolab.core.workload import Workload
     from iolab.report.brief import Brief
-    from iolab.report.value import CostCapacityRow
+    from iolab.report.value import ConfigurationFiguresRow
 
 FACTS_SHOWN: Final = 4
 LEADS_SHOWN: Final = 2
@@ -70,7 +70,7 @@ class FastFact(Record):
 
 
 def fast_facts(
-    brief: Brief, rows: Sequence[WorkloadRow], cost_rows: Sequence[CostCapacityRow]
+    brief: Brief, rows: Sequence[WorkloadRow], cost_rows: Sequence[ConfigurationFiguresRow]
 ) -> tuple[FastFact, ...]:
     """The facts of a brief with these rows of its matrix, at most four.
 
@@ -117,17 +117,17 @@ def _winning_margin_facts(
         ahead = [
             row
             for row in rows
-            if row.unit == unit and row.has_supported_winner and row.lead_share >= LEAST_LEAD
+            if row.unit == unit and row.has_supported_winner and row.relative_lead >= LEAST_LEAD
         ]
         if ahead:
-            largest.append(max(ahead, key=_lead_share_of_row))
+            largest.append(max(ahead, key=_relative_lead_of_row))
     return (
-        _lead_fact(row, titles) for row in sorted(largest, key=_lead_share_of_row, reverse=True)
+        _lead_fact(row, titles) for row in sorted(largest, key=_relative_lead_of_row, reverse=True)
     )
 
 
-def _lead_share_of_row(workload_row: WorkloadRow) -> float:
-    return workload_row.lead_share
+def _relative_lead_of_row(workload_row: WorkloadRow) -> float:
+    return workload_row.relative_lead
 
 
 def _lead_fact(workload_row: WorkloadRow, titles: Mapping[str, str]) -> FastFact:
@@ -207,7 +207,7 @@ def _latency_fact(
 ) -> FastFact:
     titles = {owner: style.label for owner, style in brief.series_styles.items()}
     best, *others = latencies_lowest_first
-    at = axis_values_phrase(best.point.key.axis)
+    at = point_place_phrase(best.point.key.axis)
     who = [
         f"{metric_value_text(other.metric)} of {titles.get(other.point.key.configuration, '')}"
         for other in others[:1]
@@ -231,7 +231,7 @@ def _latency_fact(
 
 
 def _cost_capacity_facts(
-    cost_rows: Sequence[CostCapacityRow], titles: Mapping[str, str]
+    cost_rows: Sequence[ConfigurationFiguresRow], titles: Mapping[str, str]
 ) -> Iterator[FastFact]:
     """The best value for money, and the lowest cost of capacity, each with what others have."""
     titles_of_cost = (row.title for row in cost_rows if row.title.startswith(f"{COST} of "))

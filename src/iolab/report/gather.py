@@ -207,13 +207,13 @@ def build_brief(
         chart_data_by_run=chart_data_by_run,
         manifests=manifests,
         node_timeline=reader.node_timeline(
-            kinds.booted_hosts, kinds.booted_hosts.run_for_node_timeline(source.plan, points)
+            kinds.booted_hosts, kinds.booted_hosts.select_node_timeline_run(source.plan, points)
         ),
         damaged_runs=tuple(dict.fromkeys(reader.damaged_runs)),
         published=published,
         sections=section_makers,
         segment_starts_ns=tuple(start.real_ns for start in source.facts_of_all_starts),
-        sessions=session_union,
+        session_union=session_union,
         run_resources=watched,
         preconditioning_rounds=rounds,
     )
@@ -224,7 +224,7 @@ class _StoredRunReader(Record):
 
     source: StoredSessionReader
     damaged_runs: list[Damage]
-    sessions: SessionUnion
+    session_union: SessionUnion
 
     def read_manifests(self, run_keys: Iterable[RunKey]) -> dict[RunKey, Manifest]:
         """Those runs' manifests, of those that are not damaged."""
@@ -269,7 +269,7 @@ class _StoredRunReader(Record):
 
     def _record_damaged_run(self, run_key: RunKey, error: StoreError) -> None:
         message = _PATH_IN_MESSAGE.sub(r"'\1'", error.message)
-        trace = self.sessions.run_source(run_key)
+        trace = self.session_union.run_source(run_key)
         run = f"{trace.digest}, repeat {trace.repeat}"
         self.damaged_runs.append(Damage(f"{trace.label}: {run}" if trace.label else run, message))
 

@@ -257,7 +257,9 @@ def hardware_tables(study: Study, facts: Mapping[str, HostFacts]) -> tuple[Table
     names = (*stated, *_HOST_FACT_NAMES)
     nodes = _facts_by_hypervisor(study, facts)
     node = (
-        _distinct_texts_with_hosts({name: _hypervisor_text(host) for name, host in nodes.items()})
+        _distinct_texts_with_hosts(
+            {name: _hypervisor_host_hardware_text(host) for name, host in nodes.items()}
+        )
         or DASH
     )
     every = zip(
@@ -328,7 +330,10 @@ def hardware_fact_rows(
     )
     nodes = _facts_by_hypervisor(study, facts)
     # A box says what was measured in place of stated drives.
-    are_others = any(_are_all_disks_virtual(_target_disks(hosts.values())) for _, hosts in own)
+    are_others = any(
+        _are_all_disks_virtual(_target_disks_without_loop_backing(hosts.values()))
+        for _, hosts in own
+    )
     rows = (
         (MACHINE, [_processor_and_memory_text(nodes or hosts) for _, hosts in own]),
         *(() if all(stated) and are_others else (storage,)),
@@ -394,7 +399,9 @@ def _stand_in_disks(
     study: Study, facts: Mapping[str, HostFacts], configuration: Configuration
 ) -> list[DiskFacts]:
     """The disks that a configuration was measured on in place of drives."""
-    disks = _target_disks(configuration_facts_by_host(study, facts, configuration.id).values())
+    disks = _target_disks_without_loop_backing(
+        configuration_facts_by_host(study, facts, configuration.id).values()
+    )
     if not _are_all_disks_virtual(disks):
         return []
     has_stated = bool(_stated_drive_text(configuration))
@@ -410,7 +417,9 @@ def measured_storage_caveat(study: Study, facts: Mapping[str, HostFacts]) -> str
     reported: list[str] = []
     virtual: list[DiskFacts] = []
     for owner in study.configurations:
-        disks = _target_disks(configuration_facts_by_host(study, facts, owner.id).values())
+        disks = _target_disks_without_loop_backing(
+            configuration_facts_by_host(study, facts, owner.id).values()
+        )
         drive = _stated_drive_text(owner)
         models = [disk.model for disk in disks if disk.model]
         if _are_all_disks_virtual(disks):
@@ -456,7 +465,7 @@ def _disk_names_text(disks: Iterable[DiskFacts]) -> str:
     return "; ".join(texts)
 
 
-def _target_disks(hosts: Iterable[HostFacts]) -> tuple[DiskFacts, ...]:
+def _target_disks_without_loop_backing(hosts: Iterable[HostFacts]) -> tuple[DiskFacts, ...]:
     """The disks below the targets, without those that hold the file of a loop device."""
     found: list[DiskFacts] = []
     for host in hosts:
@@ -492,7 +501,7 @@ def _facts_by_hypervisor(study: Study, facts: Mapping[str, HostFacts]) -> dict[s
     return {name: facts[name] for name in nodes if name in facts}
 
 
-def _hypervisor_text(host: HostFacts) -> str:
+def _hypervisor_host_hardware_text(host: HostFacts) -> str:
     """A node of guests in one cell: what they share."""
     kernel = host.kernel
     parts = (

@@ -22,8 +22,8 @@ from iolab.report.numbers import (
     comparison_tie_text,
     metric_value_text,
 )
-from iolab.report.phrases import axis_values_phrase
-from iolab.report.value import CostCapacityFigure, CostCapacityRow
+from iolab.report.phrases import point_place_phrase
+from iolab.report.value import ConfigurationFigure, ConfigurationFiguresRow
 from iolab.stats.comparison import ComparisonVerdict
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def may_read(workload: Workload) -> bool:
     return not directions or Direction.READ in directions
 
 
-def low_load_rows(brief: Brief) -> tuple[CostCapacityRow, ...]:
+def low_load_rows(brief: Brief) -> tuple[ConfigurationFiguresRow, ...]:
     """Rows of the matrix: of workloads with several loads, those that only read before others.
 
     Of a workload with one load the matrix has the latency beside its figure.
@@ -170,7 +170,7 @@ def read_workload_sort_key(workload: Workload) -> tuple[bool, bool]:
     return not may_read(workload), len(directions) > 1
 
 
-def _low_load_row(brief: Brief, workload: Workload) -> CostCapacityRow | None:
+def _low_load_row(brief: Brief, workload: Workload) -> ConfigurationFiguresRow | None:
     points = _points_of_workload(brief, workload)
     if len({point.key.axis for point in points}) < 2:
         return None
@@ -186,19 +186,19 @@ def _low_load_row(brief: Brief, workload: Workload) -> CostCapacityRow | None:
     operations = {latency.operation_text(workload.job) for latency in means}
     shared = operations.pop() if len(operations) == 1 else ""
     measured = tuple(
-        CostCapacityFigure(
+        ConfigurationFigure(
             latency.point.key.configuration,
             f"{metric_value_text(latency.metric)} mean",
             latency.latency_ns,
             _p99_note(latency, tails, "" if shared else latency.operation_text(workload.job)),
             ties.get(latency.point.key.configuration, ""),
-            _mean_note(latency, ties),
+            _mean_uncertainty_note(latency, ties),
         )
         for latency in means
     )
     known = {figure.configuration for figure in measured}
     figures = (*measured, *(figure for name, figure in lost.items() if name not in known))
-    return CostCapacityRow(
+    return ConfigurationFiguresRow(
         workload.title,
         figures,
         BetterDirection.LOWER,
@@ -207,7 +207,7 @@ def _low_load_row(brief: Brief, workload: Workload) -> CostCapacityRow | None:
             filter(
                 None,
                 (
-                    axis_values_phrase(_common_lowest_load_axis_values(points)),
+                    point_place_phrase(_common_lowest_load_axis_values(points)),
                     shared,
                     _why_not_lowest_load_text(points),
                 ),
@@ -240,19 +240,19 @@ def _why_not_lowest_load_text(points: Sequence[PointSummary]) -> str:
     return LEAST_OF_ALL if is_of_all else LEAST_OF_MOST
 
 
-def _invalid_or_failed_figures(points: Sequence[PointSummary]) -> dict[str, CostCapacityFigure]:
+def _invalid_or_failed_figures(points: Sequence[PointSummary]) -> dict[str, ConfigurationFigure]:
     """The configurations whose runs at that load are invalid or failed, each with why."""
     common = _common_lowest_load_axis_values(points)
-    lost: dict[str, CostCapacityFigure] = {}
+    lost: dict[str, ConfigurationFigure] = {}
     for point in points:
         owner = point.key.configuration
         if not point.is_trusted and owner not in lost and point.key.axis == common:
             why, _ = gravest_code_and_text_of_first_run_at_level(point.runs, VerdictLevel.INVALID)
-            lost[owner] = CostCapacityFigure(owner, NOT_MEASURABLE, note=why)
+            lost[owner] = ConfigurationFigure(owner, NOT_MEASURABLE, note=why)
     return lost
 
 
-def _mean_note(latency: PointLatency, ties: Mapping[str, str]) -> str:
+def _mean_uncertainty_note(latency: PointLatency, ties: Mapping[str, str]) -> str:
     """`repeats 1.28 to 2.35 ms · may be chance`: what is known of the mean itself."""
     is_chance = ties.get(latency.point.key.configuration) == MAYBE_CHANCE
     return " · ".join(filter(None, (latency.repeats_text, MAYBE_CHANCE * is_chance)))

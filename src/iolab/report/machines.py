@@ -103,11 +103,11 @@ def scaling_limits_sentence(study: Study, limits: Sequence[ScalingLimit]) -> str
     texts = []
     for owner, rows in groupby(limits, key=lambda row: row.configuration):
         name = titles[owner] if len(study.configurations) > 1 else "The target"
-        texts.append(f"{name} carries {_lowest_limit_text(list(rows))}")
+        texts.append(f"{name} carries {_fewest_machines_text(list(rows))}")
     return f"{'; '.join(texts)}."
 
 
-def _lowest_limit_text(rows: Sequence[ScalingLimit]) -> str:
+def _fewest_machines_text(rows: Sequence[ScalingLimit]) -> str:
     """The number of machines of the heaviest workload, then where the others end."""
     fewest = min(rows, key=lambda row: (row.load, not row.is_limit_reached))
     unit = axis_name_text(fewest.axis)

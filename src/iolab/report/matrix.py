@@ -39,7 +39,7 @@ from iolab.text import capitalised, list_text, percent_text
 if TYPE_CHECKING:
     from iolab.report.charts.chart import SeriesStyles
     from iolab.report.charts.series import RunAnchors
-    from iolab.report.value import CostCapacityFigure, CostCapacityRow
+    from iolab.report.value import ConfigurationFigure, ConfigurationFiguresRow
 
 CONFIGURATION_COLUMNS_MAX: Final = 4
 """Configurations that get a column each; more are rows, of figures alone."""
@@ -132,7 +132,7 @@ class WorkloadRow(Record):
     """A workload's figures; `best` is that of the best among those that are not invalid.
 
     `indistinguishable` cannot be told from it by their intervals. `undecided_reason` says why a
-    lead has no interval; `lead_share` is how much the best is better than the next, as a share.
+    lead has no interval; `relative_lead` is how much the best is better than the next, as a share.
     `limit_texts` are what limits the figures, by configuration.
     """
 
@@ -141,14 +141,14 @@ class WorkloadRow(Record):
     best: BestFigure | None = None
     indistinguishable: tuple[BestFigure, ...] = ()
     undecided_reason: str = ""
-    lead_share: float = 0.0
+    relative_lead: float = 0.0
     limit_texts: tuple[tuple[str, str], ...] = ()
 
     @property
     def next_best_ratio(self) -> float:
         """The best as so many times the figure that comes after it; 1 where there is none."""
         is_lower = self.best is not None and self.best.better is BetterDirection.LOWER
-        return 1 / (1 + self.lead_share) if is_lower else 1 + self.lead_share
+        return 1 / (1 + self.relative_lead) if is_lower else 1 + self.relative_lead
 
     @property
     def next_best(self) -> BestFigure | None:
@@ -249,13 +249,13 @@ def _with_faster_write_doubts(figures: Iterable[BestFigure]) -> list[BestFigure]
     """
     every = list(figures)
     reads = {
-        _read_write_pair_key(figure): figure.value.value or 0.0
+        _read_write_match_key(figure): figure.value.value or 0.0
         for figure in every
         if figure.operation == "read" and figure.is_quotable
     }
     found = []
     for figure in every:
-        rate = reads.get(_read_write_pair_key(figure), 0.0) if figure.operation == "write" else 0.0
+        rate = reads.get(_read_write_match_key(figure), 0.0) if figure.operation == "write" else 0.0
         is_rate = figure.is_quotable and figure.better is BetterDirection.HIGHER
         ratio = (figure.value.value or 0.0) / rate if rate and is_rate else 0.0
         doubt = WRITES_DOUBT.format(ratio_text(ratio)) if ratio >= DOUBTED_WRITE_RATIO else ""
@@ -263,7 +263,7 @@ def _with_faster_write_doubts(figures: Iterable[BestFigure]) -> list[BestFigure]
     return found
 
 
-def _read_write_pair_key(figure: BestFigure) -> tuple[str, ...]:
+def _read_write_match_key(figure: BestFigure) -> tuple[str, ...]:
     """What figures have in common that differ in reading or writing alone."""
     word = _OPERATION_WORDS.get(figure.operation)
     rest = "" if word is None else " ".join(word.sub("", figure.title).split()).casefold()
@@ -285,10 +285,10 @@ def _build_workload_row(best_figures: Sequence[BestFigure]) -> WorkloadRow:
         reason = POINT_LOST
     if reason:
         return WorkloadRow(
-            title, tuple(best_figures), best, undecided_reason=reason, lead_share=lead
+            title, tuple(best_figures), best, undecided_reason=reason, relative_lead=lead
         )
     alike = tuple(own.other for own in leads if not own.is_supported)
-    return WorkloadRow(title, tuple(best_figures), best, alike, lead_share=lead)
+    return WorkloadRow(title, tuple(best_figures), best, alike, relative_lead=lead)
 
 
 class _LeadOverOther(Record):
@@ -332,7 +332,7 @@ def matrix_table(
     configuration_titles: Mapping[str, str],
     anchors: RunAnchors,
     styles: SeriesStyles | None = None,
-    cost_capacity_rows: Sequence[CostCapacityRow] = (),
+    cost_capacity_rows: Sequence[ConfigurationFiguresRow] = (),
 ) -> Table:
     """The figures: of several configurations in columns, of many in rows, of one by operation.
 
@@ -377,12 +377,12 @@ def _note_without_indicative(note: str) -> str:
 
 
 def matrix_marks_note(
-    rows: Sequence[WorkloadRow], other_rows: Sequence[CostCapacityRow] = ()
+    rows: Sequence[WorkloadRow], extra_rows: Sequence[ConfigurationFiguresRow] = ()
 ) -> str:
     """What the marks of the matrix say, what keeps all its leads open, and what is not known."""
     several = [row for row in rows if len(row.figures) > 1]
     notes = []
-    has_bold = any(row.lead_ratio is not None and not row.is_undecided for row in other_rows)
+    has_bold = any(row.lead_ratio is not None and not row.is_undecided for row in extra_rows)
     if has_bold or any(row.has_supported_winner for row in several):
         notes.append(BOLD_NOTE)
     if any(_has_lead_ratio(row) for row in several):
@@ -397,7 +397,7 @@ def matrix_marks_note(
     if reason := _shared_undecided_reason(rows):
         notes.append(f"No row has a winner: {reason}.")
     unknown = [name for row in rows for cell in row.figures for name in cell.unknown_latency_names]
-    unknown += ["p99"] * any(f"p99 {DASH}" in own.note for row in other_rows for own in row.figures)
+    unknown += ["p99"] * any(f"p99 {DASH}" in own.note for row in extra_rows for own in row.figures)
     if unknown:
         names = " or ".join(dict.fromkeys(unknown))
         notes.append(f"No {names}: too few I/Os for it.")
@@ -428,7 +428,7 @@ def _has_lead_ratio(workload_row: WorkloadRow) -> bool:
 
 
 def _row_group_titles(
-    rows: Sequence[WorkloadRow], cost_capacity_rows: Sequence[CostCapacityRow]
+    rows: Sequence[WorkloadRow], cost_capacity_rows: Sequence[ConfigurationFiguresRow]
 ) -> tuple[tuple[int, str], ...]:
     """The titles of all blocks, those of rows that are not measured last."""
     groups = [row.group for row in cost_capacity_rows]
@@ -461,7 +461,7 @@ def _configuration_columns_table(
     configuration_titles: Mapping[str, str],
     anchors: RunAnchors,
     styles: SeriesStyles,
-    cost_capacity_rows: Sequence[CostCapacityRow],
+    cost_capacity_rows: Sequence[ConfigurationFiguresRow],
 ) -> Table:
     """A row for each workload, a column for each configuration."""
     heads = (
@@ -543,7 +543,7 @@ def _unusable_points_text(workload_row: WorkloadRow, titles: Mapping[str, str]) 
     return f"invalid or missing: {'; '.join(parts)}" if parts else ""
 
 
-def _title_cell_with_scope_note(cost_capacity_row: CostCapacityRow) -> Cell:
+def _title_cell_with_scope_note(cost_capacity_row: ConfigurationFiguresRow) -> Cell:
     """The title of a row that is no best figure, with of what its figures are."""
     return Cell(
         cost_capacity_row.title,
@@ -554,7 +554,7 @@ def _title_cell_with_scope_note(cost_capacity_row: CostCapacityRow) -> Cell:
 
 
 def _cost_capacity_cell(
-    cost_capacity_row: CostCapacityRow, configuration: str, styles: SeriesStyles
+    cost_capacity_row: ConfigurationFiguresRow, configuration: str, styles: SeriesStyles
 ) -> Cell:
     """A figure of the study file; with a bar where one of the row is the best."""
     figure, ratio = (
@@ -570,10 +570,10 @@ def _cost_capacity_cell(
     # Where less is better the longest bar would be the worst.
     is_more_better = cost_capacity_row.better is BetterDirection.HIGHER
     if is_more_better and figure.amount and len(cost_capacity_row.figures_best_first) > 1:
-        token = styles[configuration].token if configuration in styles else SERIES[0]
+        color = styles[configuration].color if configuration in styles else SERIES[0]
         bar = CellBar(
             figure.amount / max(own.amount or 0.0 for own in cost_capacity_row.figures_best_first),
-            token,
+            color,
         )
     ties = {own.configuration: own.tie_text for own in cost_capacity_row.figures if own.tie_text}
     if cost_capacity_row.is_undecided and not ties:
@@ -591,7 +591,9 @@ def _cost_capacity_cell(
     )
 
 
-def _second_best_figures(cost_capacity_row: CostCapacityRow) -> Sequence[CostCapacityFigure]:
+def _second_best_figures(
+    cost_capacity_row: ConfigurationFiguresRow,
+) -> Sequence[ConfigurationFigure]:
     return cost_capacity_row.figures_best_first[1:2]
 
 
@@ -621,15 +623,15 @@ def _cell_with_bar(
         return cell
     if figure.better is BetterDirection.LOWER:
         return cell  # the longest bar would be the worst
-    token = styles[configuration].token if configuration in styles else SERIES[0]
-    return replace(cell, bar=CellBar((figure.value.value or 0.0) / most, token))
+    color = styles[configuration].color if configuration in styles else SERIES[0]
+    return replace(cell, bar=CellBar((figure.value.value or 0.0) / most, color))
 
 
 def _workload_columns_table(
     rows: Sequence[WorkloadRow],
     configuration_titles: Mapping[str, str],
     anchors: RunAnchors,
-    cost_capacity_rows: Sequence[CostCapacityRow],
+    cost_capacity_rows: Sequence[ConfigurationFiguresRow],
 ) -> Table:
     """A row for each configuration, a column for each workload, and no more than the figures."""
     names = (*(row.title for row in rows), *(row.title for row in cost_capacity_rows))
@@ -786,7 +788,7 @@ def half_width_share_text(metric: Metric) -> str:
     return "" if half is None else f"±{percent_text(half)}".replace(" ", "\N{NO-BREAK SPACE}")
 
 
-class _ReadWritePair(Record):
+class _ReadWriteGroup(Record):
     """Workloads that differ in reading or writing alone, or one that has no such counterpart."""
 
     title: str
@@ -794,7 +796,7 @@ class _ReadWritePair(Record):
     """That which reads and that which writes, or the only one."""
 
 
-def _read_write_pairs(rows: Sequence[WorkloadRow]) -> tuple[_ReadWritePair, ...]:
+def _rows_grouped_by_read_and_write(rows: Sequence[WorkloadRow]) -> tuple[_ReadWriteGroup, ...]:
     """Workloads whose titles differ in `read` and `write` alone side by side, others alone."""
     pairs: dict[tuple[str, str], list[WorkloadRow]] = {}
     for place, row in enumerate(rows):
@@ -803,12 +805,12 @@ def _read_write_pairs(rows: Sequence[WorkloadRow]) -> tuple[_ReadWritePair, ...]
         key = (row.unit, rest.casefold() if rest and rest != row.title else f"\0{place}")
         pairs.setdefault(key, []).append(row)
     return tuple(
-        _ReadWritePair(
+        _ReadWriteGroup(
             _title_without_operation(members[0].title),
             tuple(sorted(members, key=_operation_sort_key)),
         )
         if _is_read_and_write_pair(members)
-        else _ReadWritePair(row.title, (row,))
+        else _ReadWriteGroup(row.title, (row,))
         for members in pairs.values()
         for row in (members[:1] if _is_read_and_write_pair(members) else members)
     )
@@ -829,10 +831,12 @@ def _title_without_operation(title: str) -> str:
 
 
 def _operation_columns_table(
-    rows: Sequence[WorkloadRow], anchors: RunAnchors, cost_capacity_rows: Sequence[CostCapacityRow]
+    rows: Sequence[WorkloadRow],
+    anchors: RunAnchors,
+    cost_capacity_rows: Sequence[ConfigurationFiguresRow],
 ) -> Table:
     """Of one configuration: reading and writing beside each other, one that mixes over both."""
-    pairs = _read_write_pairs(rows)
+    pairs = _rows_grouped_by_read_and_write(rows)
     title = _matrix_title(rows)
     names: tuple[str, ...] = ("Best" if title == TITLE else "Figure",)
     if any(len(pair.rows) > 1 for pair in pairs):

@@ -140,7 +140,7 @@ def _best_figure_dot(figure: BestFigureWithHosts, styles: SeriesStyles) -> Dot:
     style, best = styles[figure.best_value.configuration], figure.best_value
     at = axis_values_text(tuple((axis_name_text(name), value) for name, value in best.axis))
     place = f"at {at}" if best.axis else ""
-    return Dot(style.label, style.token, best.value, best.level, place, style.title)
+    return Dot(style.label, style.color, best.value, best.level, place, style.title)
 
 
 def _best_configurations_sentence(
@@ -185,8 +185,8 @@ def _client_and_fleet_chart(
         note = f"each of {pair.fleet.host_count}"
         client = pair.single_client
         dots = (
-            Dot("alone", alone.token, client.value, client.level, "alone", alone.title),
-            Dot(note, fleet.token, share, pair.fleet.level, note, fleet.title),
+            Dot("alone", alone.color, client.value, client.level, "alone", alone.title),
+            Dot(note, fleet.color, share, pair.fleet.level, note, fleet.title),
         )
         groups.append(DotRow(pair.fleet.title, dots))
         kept = percent_text(pair.scaling_efficiency.value or 0.0)

@@ -22,11 +22,11 @@ _RAM_TARGET: Final = "target-in-memory"
 
 def is_mostly_read_from_memory(result: RunResult) -> bool:
     """Whether memory answered most of what a run read: its figures are not of the storage."""
-    shares = (share for check in result.verdict.checks for share in _memory_shares(check))
+    shares = (share for check in result.verdict.checks for share in _read_shares_from_memory(check))
     return any(share > FROM_MEMORY_MAJORITY for share in shares)
 
 
-def _memory_shares(check: CheckResult) -> Iterator[float]:
+def _read_shares_from_memory(check: CheckResult) -> Iterator[float]:
     """Which shares came from memory by one check; others' reads make them lower than they are."""
     if check.code == _RAM_TARGET and check.level in (VerdictLevel.INDICATIVE, VerdictLevel.INVALID):
         yield 1.0

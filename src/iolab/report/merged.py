@@ -83,7 +83,7 @@ def names_with_duplicates_numbered(names: Iterable[str]) -> list[str]:
 
 
 def new_host_names(
-    labels: Sequence[str],
+    session_labels: Sequence[str],
     host_names_by_session: Sequence[Sequence[str]],
     facts_by_session: Sequence[FactsByKey],
 ) -> list[dict[str, str]]:
@@ -93,7 +93,7 @@ def new_host_names(
     """
     variants: dict[str, list[tuple[FactsByKey, list[str]]]] = {}
     for label, names, own_facts in zip(
-        labels, host_names_by_session, facts_by_session, strict=True
+        session_labels, host_names_by_session, facts_by_session, strict=True
     ):
         for name in names:
             lasting = _host_facts_without_volatile_fields(name, own_facts)
@@ -107,7 +107,7 @@ def new_host_names(
                 same.append(label)
     renamed: list[dict[str, str]] = []
     for label, names, own_facts in zip(
-        labels, host_names_by_session, facts_by_session, strict=True
+        session_labels, host_names_by_session, facts_by_session, strict=True
     ):
         own: dict[str, str] = {}
         for name in names:
@@ -138,7 +138,7 @@ def _host_facts_without_volatile_fields(name: str, facts: FactsByKey) -> dict[st
 
 
 def label_duplicate_configurations(
-    labels: Sequence[str], configurations_by_session: Sequence[Sequence[Configuration]]
+    session_labels: Sequence[str], configurations_by_session: Sequence[Sequence[Configuration]]
 ) -> list[tuple[Configuration, ...]]:
     """The configurations of each session, those of one id or of one title with a label after it."""
     ids = Counter(configuration.id for own in configurations_by_session for configuration in own)
@@ -154,7 +154,7 @@ def label_duplicate_configurations(
             )
             for configuration in own
         )
-        for label, own in zip(labels, configurations_by_session, strict=True)
+        for label, own in zip(session_labels, configurations_by_session, strict=True)
     ]
 
 
@@ -216,12 +216,12 @@ def workload_ids_without_differences(studies: Sequence[Study]) -> frozenset[str]
     )
 
 
-def distinct_workload_versions(
-    labels: Sequence[str], studies: Sequence[Study]
+def workload_versions_titled_by_session(
+    session_labels: Sequence[str], studies: Sequence[Study]
 ) -> tuple[Workload, ...]:
     """Every workload as it was requested; what one id means differently has labels in its title."""
     by_id: dict[str, list[tuple[Workload, list[str]]]] = {}
-    for label, study in zip(labels, studies, strict=True):
+    for label, study in zip(session_labels, studies, strict=True):
         for workload in study.workloads:
             kinds = by_id.setdefault(workload.id, [])
             users = next((users for version, users in kinds if version == workload), None)
@@ -275,13 +275,13 @@ def merge_plans(
 
 
 def merge_session_documents(
-    labels: Sequence[str], sessions: Sequence[SessionDocument], study: Study
+    session_labels: Sequence[str], sessions: Sequence[SessionDocument], study: Study
 ) -> SessionDocument:
     """What stands for all sessions: the worst status, the first moment, every version."""
     worst = min((session.status for session in sessions), key=_STATUSES_WORST_FIRST.index)
     reasons = [
         f"{label}: {session.reason}"
-        for label, session in zip(labels, sessions, strict=True)
+        for label, session in zip(session_labels, sessions, strict=True)
         if session.reason and session.status is worst
     ]
     return replace(
@@ -316,13 +316,13 @@ def _merge_workloads(studies: Sequence[Study]) -> tuple[Workload, ...]:
     return tuple(joined.values())
 
 
-def _workload_with_merged_sweeps(workload: Workload, other: Workload) -> Workload:
+def _workload_with_merged_sweeps(first: Workload, second: Workload) -> Workload:
     """The workload with the values of both; numbers rise, words stand in the first one's order."""
     values: dict[str, dict[int | str, None]] = {}
-    for axis in (*workload.sweep, *other.sweep):
+    for axis in (*first.sweep, *second.sweep):
         values.setdefault(axis.name, {}).update(dict.fromkeys(axis.values))
     return replace(
-        workload,
+        first,
         sweep=tuple(Axis(name, _sorted_if_numbers(tuple(of))) for name, of in values.items()),
     )
 
@@ -353,7 +353,7 @@ def session_union_of_source(source: StoredSessionReader) -> SessionUnion:
 
     Of a single one `NO_UNION`.
     """
-    return source.sessions if isinstance(source, MergedSession) else NO_UNION
+    return source.session_union if isinstance(source, MergedSession) else NO_UNION
 
 
 class SessionPart(Record):
@@ -407,7 +407,7 @@ class MergedSession(Record):
     study: Study
     plan: Plan
     facts: dict[str, HostFacts]
-    sessions: SessionUnion
+    session_union: SessionUnion
     merged_results: tuple[RunResult, ...]
     damage_list: tuple[Damage, ...]
     parts_by_digest: Mapping[str, tuple[SessionPart, str]]
@@ -528,7 +528,7 @@ def _build_merged_session(sources: Sequence[tuple[str, StoredSessionReader]]) ->
             for names, host_facts in zip(reversed(hosts), reversed(facts), strict=True)
             for key, host in host_facts.items()
         },
-        sessions=_build_session_union(parts, renamed),
+        session_union=_build_session_union(parts, renamed),
         merged_results=tuple(
             part.merged_result(result) for part in parts for result in part.results
         ),

@@ -47,9 +47,9 @@ from iolab.report.numbers import (
 from iolab.report.phrases import (
     LEVEL_SENTENCES,
     ConfigurationNames,
-    axis_values_phrase,
     configuration_titles_if_several,
     metric_phrase,
+    point_place_phrase,
     run_with_configuration_text,
     terabytes_text,
 )
@@ -152,14 +152,14 @@ def _best_point_sentence(best: BestPointFinding, names: ConfigurationNames) -> s
     who = f"{names.title(best.configuration)} does its best" if names.has_several else alone
     which = "that are not invalid" if best.invalid_point_count else "measured"
     of = f" of {best.point_count} points {which}" if best.point_count > 1 else ""
-    at = f" at {axis_values_phrase(best.axis)}" if best.axis else ""
+    at = f" at {point_place_phrase(best.axis)}" if best.axis else ""
     verb = "with" if names.has_several else "is"
     text = f"{best.workload}: {who} {verb} {_metric_with_interval_text(best.value)}{at}"
     end = "lowest" if metric_spec(best.metric).better is BetterDirection.LOWER else "highest"
     text += f", the {end}{of}" if of else ""
     if best.indistinguishable_axes and best.value.low is not None:
         others = list_text(
-            [axis_values_phrase(axis) for axis in best.indistinguishable_axes],
+            [point_place_phrase(axis) for axis in best.indistinguishable_axes],
             INDISTINGUISHABLE_SHOWN,
         )
         text += f"; {NOT_DISTINGUISHABLE} from {others}"
@@ -170,10 +170,10 @@ def _best_point_sentence(best: BestPointFinding, names: ConfigurationNames) -> s
 
 @finding_sentence.register
 def _largest_speedup_sentence(gain: LargestSpeedupFinding, names: ConfigurationNames) -> str:
-    more = _gain_with_interval_text(gain)
+    more = _gain_phrase_before_loser(gain)
     is_of_all = gain.metric.startswith("lat_ns_") and gain.workload in names.mixed_workloads
     which = ", reads and writes together" if is_of_all else ""
-    at = f" at {axis_values_phrase(gain.axis)}" if gain.axis else ""
+    at = f" at {point_place_phrase(gain.axis)}" if gain.axis else ""
     of = (
         f" It is the largest sure gain of {counted_noun(gain.comparison_count, 'point')} compared."
         if gain.comparison_count > 1
@@ -223,7 +223,7 @@ def _win_loss_sentence(finding: WinLossFinding, names: ConfigurationNames) -> st
 
 @finding_sentence.register
 def _crossover_sentence(finding: CrossoverFinding, names: ConfigurationNames) -> str:
-    also = f", {axis_values_phrase(finding.fixed_axis)}" if finding.fixed_axis else ""
+    also = f", {point_place_phrase(finding.fixed_axis)}" if finding.fixed_axis else ""
     name = axis_name_text(finding.axis)
     below = (
         f"{'up to' if finding.leads_at_all_lower_loads else 'at'} {name} {finding.last_low_load}"
@@ -244,7 +244,7 @@ def _crossover_sentence(finding: CrossoverFinding, names: ConfigurationNames) ->
 @finding_sentence.register
 def _knee_sentence(finding: KneeFinding, names: ConfigurationNames) -> str:
     whose = f" of {names.title(finding.configuration)}" if names.has_several else ""
-    also = f", {axis_values_phrase(finding.fixed_axis)}" if finding.fixed_axis else ""
+    also = f", {point_place_phrase(finding.fixed_axis)}" if finding.fixed_axis else ""
     name = axis_name_text(finding.axis)
     rises = "rises" if finding.rate_ratio >= 1 else "falls"
     by = percent_text(abs(finding.rate_ratio - 1))
@@ -291,7 +291,7 @@ def _recommendation_finding_sentence(
     return recommendation_sentence(recommendation, names)
 
 
-def _gain_with_interval_text(gain: LargestSpeedupFinding) -> str:
+def _gain_phrase_before_loser(gain: LargestSpeedupFinding) -> str:
     """How both compare with the interval: `1.27× (1.21× to 1.33×) the IOPS of`.
 
     Of what is better where it is lower: `76 % (73 to 79 %) lower p99 latency than`.
@@ -515,7 +515,7 @@ def _best_sentence_reworded_if_noise(
     if noise is None:
         return sentence
     figure = _metric_with_interval_text(best.value)
-    text = f"{best.workload}: the highest figure, {figure} at {axis_values_phrase(best.axis)}"
+    text = f"{best.workload}: the highest figure, {figure} at {point_place_phrase(best.axis)}"
     return replace(sentence, text=f"{text}, is no best: {noise}.{LEVEL_SENTENCES[best.level]}")
 
 

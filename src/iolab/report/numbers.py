@@ -123,7 +123,7 @@ def finite_number_or_none(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def document_of_flat_record(record: Struct) -> dict[str, Any]:
+def json_object_of_record(record: Struct) -> dict[str, Any]:
     """A flat record's fields by their names, made of JSON's own types only.
 
     That is for records whose names are those of a document; schemas allow no others there.

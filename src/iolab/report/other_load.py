@@ -50,7 +50,7 @@ def is_explained_by_other_load(objection: Objection) -> bool:
     if len(runs) < objection.session_run_count or objection.code not in _OTHER_LOAD_EVIDENCE:
         return False
     evidence = _OTHER_LOAD_EVIDENCE[objection.code]
-    return median(_other_load_share(run, evidence) for run in runs) >= DOMINANT_OTHER_SHARE
+    return median(_other_load_ratio(run, evidence) for run in runs) >= DOMINANT_OTHER_SHARE
 
 
 def other_load_sentence(
@@ -72,14 +72,14 @@ def other_load_sentence(
     served = {workload.id for workload in study.workloads if workload.job.is_answered_by_server}
     own = [result for result in done if result.workload not in served]
     parts = [
-        *_other_load_share_texts(
+        *_other_load_ratio_texts(
             own, _other_processor_share, "Other programs used {} of the cores"
         ),
-        *_other_load_share_texts(
+        *_other_load_ratio_texts(
             done,
-            _other_io_share,
+            _other_io_ratio_if_objected,
             "Before the start other I/O on the devices was {} the load's",
-            min_share=0.0,
+            min_ratio=0.0,
         ),
     ]
     return " ".join(f"{part}." for part in parts)
@@ -90,45 +90,45 @@ def other_processor_load_text(results: Sequence[RunResult]) -> str:
     shares = [_other_processor_share(result) for result in results]
     if min(shares, default=0.0) < DOMINANT_OTHER_SHARE:
         return ""
-    return f"other load on {_share_range_text(min(shares), max(shares))} of the cores"
+    return f"other load on {_ratio_range_text(min(shares), max(shares))} of the cores"
 
 
-def _other_load_share_texts(
+def _other_load_ratio_texts(
     results: Sequence[RunResult],
-    share_of_run: Callable[[RunResult], float],
-    share_template: str,
+    ratio_of_run: Callable[[RunResult], float],
+    ratio_template: str,
     *,
-    min_share: float = DOMINANT_OTHER_SHARE,
+    min_ratio: float = DOMINANT_OTHER_SHARE,
 ) -> list[str]:
     """The range of shares in the runs, and of how many, where others had most in any of them.
 
-    Runs with less than `min_share` are left out.
+    Runs with less than `min_ratio` are left out.
     """
-    shares = [share for run in results if (share := share_of_run(run)) > 0 and share >= min_share]
+    shares = [share for run in results if (share := ratio_of_run(run)) > 0 and share >= min_ratio]
     if max(shares, default=0.0) < DOMINANT_OTHER_SHARE:
         return []
-    span = _share_range_text(min(shares), max(shares))
+    span = _ratio_range_text(min(shares), max(shares))
     runs = counted_noun(len(results), "run")
     where = f"all {runs}" if len(shares) == len(results) else f"{len(shares)} of {runs}"
     if len(results) == 1:
         where = "the only run"
-    return [f"{share_template.format(span)} in {where}"]
+    return [f"{ratio_template.format(span)} in {where}"]
 
 
-def _share_range_text(min_share: float, max_share: float) -> str:
+def _ratio_range_text(min_ratio: float, max_ratio: float) -> str:
     """`79 to 98 %`; where the most is many times the whole, that alone: `up to 78.7 times`."""
-    if max_share >= TOLD_AS_TIMES:
-        is_range = significant_digits_text(min_share) != significant_digits_text(max_share)
-        return f"{'up to ' * is_range}{significant_digits_text(max_share)} times"
-    low, high = percent_text(min_share), percent_text(max_share)
+    if max_ratio >= TOLD_AS_TIMES:
+        is_range = significant_digits_text(min_ratio) != significant_digits_text(max_ratio)
+        return f"{'up to ' * is_range}{significant_digits_text(max_ratio)} times"
+    low, high = percent_text(min_ratio), percent_text(max_ratio)
     return high if low == high else f"{low.removesuffix(' %')} to {high}"
 
 
-def _other_io_share(result: RunResult) -> float:
+def _other_io_ratio_if_objected(result: RunResult) -> float:
     """What others did on the devices, in runs that the check objects to: as caveats count them."""
     code, _ = _DEVICE_EVIDENCE
     is_told = any(objection.code == code for objection in result.verdict.objections)
-    return _other_load_share(result, _DEVICE_EVIDENCE) if is_told else 0.0
+    return _other_load_ratio(result, _DEVICE_EVIDENCE) if is_told else 0.0
 
 
 def _other_processor_share(result: RunResult) -> float:
@@ -136,10 +136,10 @@ def _other_processor_share(result: RunResult) -> float:
     use = result.resources.busiest_use(Resource.PROCESSORS) if result.resources else None
     if use is not None and use.share is not None and use.own_load_share is not None:
         return max(use.share - use.own_load_share, 0.0)
-    return _other_load_share(result, _STARVED_EVIDENCE)
+    return _other_load_ratio(result, _STARVED_EVIDENCE)
 
 
-def _other_load_share(result: RunResult, check_code_and_evidence_key: tuple[str, str]) -> float:
+def _other_load_ratio(result: RunResult, check_code_and_evidence_key: tuple[str, str]) -> float:
     """Others' part in one run; of processors it is evidence of the threads that waited for them."""
     source, name = check_code_and_evidence_key
     values = (check.evidence.get(name) for check in result.verdict.checks if check.code == source)

@@ -186,7 +186,7 @@ def build_report_page(brief: Brief) -> ReportPage:
         method_table=short_method_table(session_methods_table(brief)),
         job_tables=tuple(table for kind in kinds for table in kind.job_tables(brief, study)),
         published=brief.published,
-        session_tables=session_tables(brief.sessions),
+        session_tables=session_tables(brief.session_union),
         run_folders=run_folders_table(brief),
         repeat_instructions=repeat_instructions(brief),
     )

@@ -22,7 +22,7 @@ from iolab.record import Record
 from iolab.report.numbers import (
     axis_name_text,
     axis_values_text,
-    document_of_flat_record,
+    json_object_of_record,
     metric_value_text,
     point_text,
     value_text,
@@ -95,7 +95,7 @@ class Objection(Record, dict=True):
         return self._merged_message.text
 
     @property
-    def other_messages_note(self) -> str:
+    def differing_messages_suffix(self) -> str:
         """What is added to the runs where the sentence of some is another: of how many it is."""
         own = len(self.runs_of_message)
         return "" if own == len(self.runs) else f" (this of {own}, others differ)"
@@ -203,7 +203,7 @@ def objection_runs_text(objection: Objection) -> str:
 
     Those that the sentence is of stand first, and those of a lesser level last.
     """
-    text = f"{_affected_runs_text(objection)}{objection.other_messages_note}"
+    text = f"{_affected_runs_text(objection)}{objection.differing_messages_suffix}"
     if not objection.less_affected_runs:
         return text
     titles = objection.configuration_titles
@@ -467,8 +467,8 @@ def _curve_document(curve: LoadCurve) -> dict[str, Any]:
             }
             for point in curve.points
         ],
-        "saturation": curve.saturation and document_of_flat_record(curve.saturation),
-        "knee": document_of_flat_record(curve.knee),
+        "saturation": curve.saturation and json_object_of_record(curve.saturation),
+        "knee": json_object_of_record(curve.knee),
         "bound_at": curve.bounds_crossing_load,
         "usl": law
         and {
@@ -541,7 +541,7 @@ class ConfigurationNames(Record):
         return self.titles.get(configuration, configuration)
 
 
-def axis_values_phrase(axis: Sequence[tuple[str, int | str]]) -> str:
+def point_place_phrase(axis: Sequence[tuple[str, int | str]]) -> str:
     """A place on the axes, each named as in a sentence: `threads 4, block size 16k`."""
     return axis_values_text(tuple((axis_name_text(name), value) for name, value in axis))
 

@@ -98,7 +98,7 @@ def _rate_against_watts_chart(brief: Brief, workload: Workload) -> Figure | None
         [
             LabelledPoint(
                 _configuration_and_axis_text(brief, point, with_configuration=several),
-                brief.series_styles[point.key.configuration].token,
+                brief.series_styles[point.key.configuration].color,
                 point.metrics[NODE_POWER_METRIC],
                 point.metrics[rate_key],
                 point.level,
@@ -205,7 +205,7 @@ def _drives_with_known_layers(
 
 def _bytes_by_layer_bar(brief: Brief, result: RunResult, wear: DriveWear) -> StackedBar:
     """Each layer's own part; where a lower one wrote less than the one above, none is left."""
-    token = brief.series_styles[result.configuration].token
+    color = brief.series_styles[result.configuration].color
     media = _rounded_value_or_zero(wear.media_bytes)
     application = wear.block_bytes if wear.application_bytes is None else wear.application_bytes
     engine = application if wear.engine_bytes is None else wear.engine_bytes
@@ -215,7 +215,7 @@ def _bytes_by_layer_bar(brief: Brief, result: RunResult, wear: DriveWear) -> Sta
     ):
         part = max(min(amount, media) - reached, 0)
         reached += part
-        pieces.append(StackedBarPart(float(part), token, format_bytes(part), shade))
+        pieces.append(StackedBarPart(float(part), color, format_bytes(part), shade))
     titles = configuration_ids_if_several(brief.results)
     run = run_with_configuration_text(result, titles)
     heading = f"{run}: {wear.host} {wear.device}"

@@ -244,4 +244,4 @@ def _prediction_dot(outcome: CurvePrediction, styles: SeriesStyles) -> Dot:
         )
     )
     level = worst_level((outcome.level, VerdictLevel.INDICATIVE))
-    return Dot(style.label, style.token, value, level, "predicted", style.title)
+    return Dot(style.label, style.color, value, level, "predicted", style.title)

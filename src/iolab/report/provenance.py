@@ -22,7 +22,7 @@ from iolab.record import Record
 from iolab.report.best import RunCounts
 from iolab.report.brief import NO_UNION, Brief, LoadReportKinds, SessionUnion, UnionMember
 from iolab.report.hardware import MACHINE, hardware_fact_rows
-from iolab.report.merged import distinct_workload_versions
+from iolab.report.merged import workload_versions_titled_by_session
 from iolab.report.numbers import DASH, utc_datetime, utc_minute_text
 from iolab.report.phrases import result_run_name_text
 from iolab.report.table import Cell, Column, Table, row_of_cells, text_and_number_columns
@@ -266,9 +266,11 @@ def repeats_sentence(run_counts: RunCounts, brief: Brief) -> str:
 
 def _repeat_count_text(brief: Brief) -> str:
     """How many repeats stand behind a figure, "its" where that is not the same for all."""
-    methods = [member.study.method for member in brief.sessions.members] or [brief.study.method]
+    methods = [member.study.method for member in brief.session_union.members] or [
+        brief.study.method
+    ]
     numbers = {method.repeats for method in methods}
-    own = [member.session for member in brief.sessions.members] or [brief.session]
+    own = [member.session for member in brief.session_union.members] or [brief.session]
     ended = all(session.status is SessionStatus.DONE for session in own)
     if (
         not ended
@@ -280,7 +282,7 @@ def _repeat_count_text(brief: Brief) -> str:
 
 
 def _measurement_time_text(brief: Brief) -> str:
-    created = [member.session.created_real_ns for member in brief.sessions.members]
+    created = [member.session.created_real_ns for member in brief.session_union.members]
     first, *others = sorted(map(utc_datetime, created)) or [
         utc_datetime(brief.session.created_real_ns)
     ]
@@ -293,7 +295,7 @@ def _measurement_time_text(brief: Brief) -> str:
 
 def _host_count_text(brief: Brief) -> str:
     """How many hosts made load; of several sessions in each, since one host may be in many."""
-    studies = [member.study for member in brief.sessions.members] or [brief.study]
+    studies = [member.study for member in brief.session_union.members] or [brief.study]
     counts: dict[str, None] = {}
     for study in studies:
         hosts = list(
@@ -301,7 +303,9 @@ def _host_count_text(brief: Brief) -> str:
         )
         counts[load_host_count_text(study, hosts)] = None
     return (
-        f"{', '.join(counts)} in each session" if brief.sessions.is_merged else next(iter(counts))
+        f"{', '.join(counts)} in each session"
+        if brief.session_union.is_merged
+        else next(iter(counts))
     )
 
 
@@ -319,7 +323,7 @@ def load_host_count_text(study: Study, hosts: Sequence[str]) -> str:
 
 def _member_sessions_rows(brief: Brief) -> tuple[tuple[str, str], ...]:
     """The sessions of a report on several, by their labels."""
-    labels = [member.label for member in brief.sessions.members]
+    labels = [member.label for member in brief.session_union.members]
     return (("Sessions", f"{len(labels)}: {list_text(labels, LABELS_SHOWN)}"),) if labels else ()
 
 
@@ -332,18 +336,18 @@ def _run_progress_text(results: Sized, plan: Plan) -> str:
 def _session_fault_sentences(brief: Brief) -> Iterator[str]:
     """Sessions that did not come to their end, and those that differ by more than they may."""
     keys = [result.key for result in brief.results]
-    if not brief.sessions.is_merged:
+    if not brief.session_union.is_merged:
         missing = brief.plan.missing_run_count(keys) - sum(
             1 for hurt in brief.damaged_runs if hurt.run
         )
         yield _unfinished_session_sentence("The session", brief.session, missing)
-    for member in brief.sessions.members:
+    for member in brief.session_union.members:
         yield _unfinished_session_sentence(
             f"Session {member.label}", member.session, missing_run_count(member)
         )
     forbidden = [
         f"{difference.subject} ({label})"
-        for label, difference in brief.sessions.session_labels_and_forbidding_differences()
+        for label, difference in brief.session_union.session_labels_and_forbidding_differences()
     ]
     if forbidden:
         yield (
@@ -383,7 +387,7 @@ class RepeatInstructions(Record):
 
 def repeat_instructions(brief: Brief) -> tuple[RepeatInstructions, ...]:
     """How to repeat each of the sessions, of which there is mostly one."""
-    members = brief.sessions.members
+    members = brief.session_union.members
     if not members:
         return (_repeat_instructions_of_session("", brief, study_file_name(brief)),)
     texts: dict[str, str] = {}
@@ -400,7 +404,9 @@ def repeat_instructions(brief: Brief) -> tuple[RepeatInstructions, ...]:
 
 def _brief_of_union_member(brief: Brief, member: UnionMember) -> Brief:
     """The brief with one of its sessions alone, for what is told of how that came about."""
-    own = {key for key, trace in brief.sessions.run_sources.items() if trace.label == member.label}
+    own = {
+        key for key, trace in brief.session_union.run_sources.items() if trace.label == member.label
+    }
     return replace(
         brief,
         session=member.session,
@@ -409,7 +415,7 @@ def _brief_of_union_member(brief: Brief, member: UnionMember) -> Brief:
         results=member.results,
         segment_starts_ns=member.segment_starts_ns,
         manifests={key: manifest for key, manifest in brief.manifests.items() if key in own},
-        sessions=NO_UNION,
+        session_union=NO_UNION,
     )
 
 
@@ -635,11 +641,11 @@ def _duration_rows(study: Study, measured_s: Sequence[float]) -> tuple[tuple[Cel
     )
 
 
-def session_tables(sessions: SessionUnion) -> tuple[Table, ...]:
+def session_tables(session_union: SessionUnion) -> tuple[Table, ...]:
     """What each session is, and in what they differ; none of a single session."""
-    if not sessions.is_merged:
+    if not session_union.is_merged:
         return ()
-    return (_sessions_table(sessions.members), _session_differences_table(sessions))
+    return (_sessions_table(session_union.members), _session_differences_table(session_union))
 
 
 def _sessions_table(members: Iterable[UnionMember]) -> Table:
@@ -661,15 +667,15 @@ def _sessions_table(members: Iterable[UnionMember]) -> Table:
     return Table("What each session is", text_and_number_columns((*texts, "iolab", "Id")), rows)
 
 
-def _session_differences_table(sessions: SessionUnion) -> Table:
+def _session_differences_table(session_union: SessionUnion) -> Table:
     """One row for each thing, one column for each session; what forbids comparing is marked."""
     rows: dict[tuple[DifferenceArea, str], dict[str, list[Difference]]] = {}
-    for session in sessions.differences:
+    for session in session_union.differences:
         for difference in session.differences:
             rows.setdefault((difference.area, difference.subject), {}).setdefault(
                 session.label, []
             ).append(difference)
-    labels = [member.label for member in sessions.members]
+    labels = [member.label for member in session_union.members]
     heads = (Column("What"), *(Column(label) for label in labels))
     ordered = sorted(rows.items(), key=lambda pair: not _has_forbidding_difference(pair[1]))
     cells = tuple(
@@ -705,10 +711,10 @@ def _distinct_values_or_same_text(texts: Iterable[str]) -> str:
 
 def study_with_workload_versions(brief: Brief) -> Study:
     """The study; a workload that sessions ask for differently under one id is there for each."""
-    members = brief.sessions.members
+    members = brief.session_union.members
     if not members:
         return brief.study
-    workloads = distinct_workload_versions(
+    workloads = workload_versions_titled_by_session(
         [member.label for member in members], [member.study for member in members]
     )
     return replace(brief.study, workloads=workloads)
@@ -716,7 +722,7 @@ def study_with_workload_versions(brief: Brief) -> Study:
 
 def session_methods_table(brief: Brief) -> Table:
     """How was measured: of several sessions a column for each, one where all did it alike."""
-    members = brief.sessions.members
+    members = brief.session_union.members
     if not members:
         return method_table(
             brief.kinds,
@@ -764,7 +770,7 @@ def _method_texts_by_name(brief: Brief, member: UnionMember) -> dict[str, str]:
 
 def run_folders_table(brief: Brief) -> Table | None:
     """Where every run is stored, for forms that have no part for each run; None of one session."""
-    if not brief.sessions.is_merged:
+    if not brief.session_union.is_merged:
         return None
     rows = tuple(_run_folder_row(brief, result) for result in brief.results)
     heads = text_and_number_columns(("Run", "Configuration", "Session", "Stored in"))
@@ -772,7 +778,7 @@ def run_folders_table(brief: Brief) -> Table | None:
 
 
 def _run_folder_row(brief: Brief, result: RunResult) -> tuple[Cell, ...]:
-    trace = brief.sessions.run_source(result.key)
+    trace = brief.session_union.run_source(result.key)
     return row_of_cells(
         result_run_name_text(result), result.configuration, trace.label, trace.run_folder
     )

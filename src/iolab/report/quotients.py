@@ -108,7 +108,7 @@ def _purchase_chart_group(
     figures = [
         figure
         for currency in cost_currencies(configurations)
-        for figure in _cost_charts(
+        for figure in _cost_and_value_for_money_charts(
             currency, configurations, figures_with_hosts, styles, anchors, table
         )
     ]
@@ -122,7 +122,7 @@ def _purchase_chart_group(
     )
 
 
-def _cost_charts(
+def _cost_and_value_for_money_charts(
     currency: str,
     configurations: Sequence[Configuration],
     figures_with_hosts: Sequence[BestFigureWithHosts],
@@ -254,7 +254,7 @@ def _quotient_title(quotient: Quotient) -> str:
 
 def _quotient_dot(quotient: Quotient, styles: SeriesStyles) -> Dot:
     style = styles[quotient.dividend.configuration]
-    return Dot(style.label, style.token, quotient.value, quotient.dividend.level, title=style.title)
+    return Dot(style.label, style.color, quotient.value, quotient.dividend.level, title=style.title)
 
 
 def _largest_quotients_sentence(groups: Sequence[Sequence[Quotient]], styles: SeriesStyles) -> str:

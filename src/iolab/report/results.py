@@ -29,9 +29,9 @@ from iolab.report.drives import drive_wear_document
 from iolab.report.numbers import (
     DASH,
     all_axis_names,
-    document_of_flat_record,
     finite_number_or_none,
     interval_and_runs_text,
+    json_object_of_record,
     metric_value_text,
 )
 from iolab.report.phrases import load_findings_document
@@ -92,13 +92,13 @@ def hypervisor_result_document(node: HypervisorResult) -> dict[str, Any]:
         "metrics": _metrics_document(node.metrics),
         "hypervisor": _metrics_document(node.hypervisor_latencies),
         "layers": [
-            {**document_of_flat_record(layer), "direction": layer.direction.key}
+            {**json_object_of_record(layer), "direction": layer.direction.key}
             for layer in node.layers
         ],
-        "outliers": [document_of_flat_record(outlier) for outlier in node.outliers],
+        "outliers": [json_object_of_record(outlier) for outlier in node.outliers],
         "written": None
         if node.bytes_written is None
-        else document_of_flat_record(node.bytes_written),
+        else json_object_of_record(node.bytes_written),
     }
 
 
@@ -235,7 +235,7 @@ def session_document(
         "results": [_result_document(result) for result in results],
         **parts,
         "load": load_findings_document(session_load_findings(study, results)),
-        "damaged": [document_of_flat_record(damage) for damage in damaged_runs],
+        "damaged": [json_object_of_record(damage) for damage in damaged_runs],
     }
 
 
@@ -246,8 +246,8 @@ def _configuration_document(configuration: Configuration) -> dict[str, Any]:
         "hosts": list(configuration.hosts),
         "path": configuration.path,
         "nodes": configuration.nodes,
-        "capacity": document_of_flat_record(configuration.capacity),
-        "cost": configuration.cost and document_of_flat_record(configuration.cost),
+        "capacity": json_object_of_record(configuration.capacity),
+        "cost": configuration.cost and json_object_of_record(configuration.cost),
         "hardware": dict(configuration.hardware),
     }
 
@@ -271,11 +271,11 @@ def _result_document(result: RunResult) -> dict[str, Any]:
         "nodes": [hypervisor_result_document(node) for node in result.nodes],
         "drives": [drive_wear_document(wear) for wear in result.drives],
         "power": [meter_power_document(use) for use in result.power],
-        "spread": result.spread and document_of_flat_record(result.spread),
+        "spread": result.spread and json_object_of_record(result.spread),
         **({} if result.scenario is None else {"scenario": to_builtins(result.scenario)}),
-        "steadiness": result.steadiness and document_of_flat_record(result.steadiness),
+        "steadiness": result.steadiness and json_object_of_record(result.steadiness),
         "operation_spreads": {
-            key: document_of_flat_record(spread) for key, spread in result.operation_spreads.items()
+            key: json_object_of_record(spread) for key, spread in result.operation_spreads.items()
         },
         "verdict": {
             "level": result.verdict.level.value,
@@ -298,7 +298,7 @@ def _host_document(host: HostResult) -> dict[str, Any]:
 
 
 def _metrics_document(metrics: Mapping[str, Metric]) -> dict[str, Any]:
-    return {key: document_of_flat_record(metric) for key, metric in metrics.items()}
+    return {key: json_object_of_record(metric) for key, metric in metrics.items()}
 
 
 def _evidence_document(evidence: Evidence) -> dict[str, Any]:

@@ -198,10 +198,10 @@ def _evidence_value_text(value: object) -> str:
 
 def run_storage_location_text(brief: Brief, result: RunResult) -> str:
     """Where a run is stored, in words: its session, its folder in that."""
-    trace = brief.sessions.run_source(result.key)
+    trace = brief.session_union.run_source(result.key)
     ids: Iterator[str] = (
         f"{member.label} ({member.session.id})"
-        for member in brief.sessions.members
+        for member in brief.session_union.members
         if member.label == trace.label
     )
     return f"Session {next(ids, brief.session.id)}, {trace.run_folder}"
@@ -402,22 +402,22 @@ def _run_section(brief: Brief, result: RunResult) -> RunSection:
     from iolab.report.charts.run import heat_map_chart, host_rates_chart, timeline_chart
 
     run_key = result.key
-    token = brief.series_styles[result.configuration].token
+    color = brief.series_styles[result.configuration].color
     kind, hosts = brief.kinds.report_of_result(result), brief.kinds.booted_hosts
     workload = brief.study.workload(result.workload)
     chart_data = brief.chart_data_by_run.get(run_key)
     figures: list[Figure] = []
     if chart_data is not None and chart_data.timeline is not None:
         name = result_run_name_text(result)
-        figures.append(timeline_chart(name, chart_data.timeline, token, kind.operation_noun))
+        figures.append(timeline_chart(name, chart_data.timeline, color, kind.operation_noun))
         if chart_data.heat_map is not None:
-            figures.append(heat_map_chart(name, chart_data.heat_map, token))
-        curves = kind.latency_distribution_chart(name, chart_data, token)
+            figures.append(heat_map_chart(name, chart_data.heat_map, color))
+        curves = kind.latency_distribution_chart(name, chart_data, color)
         figures += [curves] if curves else []
         if kind.is_single_rate:
             key = kind.host_ranking_metric_key(result, workload)
             strip = host_rates_chart(
-                name, result, key, token, slowest_and_fastest_hosts_table(kind, result, workload)
+                name, result, key, color, slowest_and_fastest_hosts_table(kind, result, workload)
             )
             figures += [strip] if strip else []
     checks = counted_noun(len(result.verdict.checks), "check")
@@ -433,14 +433,14 @@ def _run_section(brief: Brief, result: RunResult) -> RunSection:
         if len(result.hosts) > 1
         else None,
         fleet_tables=(
-            *hosts.run_node_tables(result),
+            *hosts.node_tables_of_run(result),
             *_evenness_and_byte_balance_tables(kind, result, chart_data),
             *kind.run_detail_tables(result),
         ),
         folded_tables=(
             *_slow_ios_tables(chart_data),
             *kind.engine_tables(brief, result),
-            *hosts.run_guest_tables(brief, result),
+            *hosts.guest_tables_of_run(brief, result),
         ),
         commands=_distinct_engine_commands(brief.host_runs.get(run_key, ())) if figures else (),
     )

@@ -752,7 +752,7 @@ def _chart_group_of_point(brief: Brief, point: PointSummary) -> ChartGroup:
     neighbours = neighbours_table(scenarios, metrics)
     sentence = fault_impact_sentence(scenarios, metrics) if point.is_trusted else INVALID_PHASES
     doubt = "" if point.is_trusted else f"{INVALID_PHASES} "
-    chart = scenario_chart(title, scenarios, style.token, sentence)
+    chart = scenario_chart(title, scenarios, style.color, sentence)
     below = [(neighbours, neighbours_note(scenarios, metrics))] if neighbours else []
     return ChartGroup(
         title,

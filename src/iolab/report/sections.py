@@ -81,7 +81,7 @@ def _scaling_lines(curves: Sequence[HostScaling], styles: SeriesStyles) -> list[
         dash = DASHES[fixed.index(curve.fixed_axis) % len(DASHES)]
         parts = [style.label] if several or not curve.fixed_axis else []
         parts += [axis_values_text(curve.fixed_axis)] if curve.fixed_axis else []
-        drawn.append(ScalingLine(" ".join(parts), style.token, dash, curve))
+        drawn.append(ScalingLine(" ".join(parts), style.color, dash, curve))
     return drawn
 
 
@@ -134,7 +134,7 @@ def _preconditioning_chart_groups(brief: Brief) -> Iterator[ChartGroup]:
         return
     figures = tuple(
         steady_state_rounds_chart(
-            _preconditioning_title(brief.study, series), series, styles[series.configuration].token
+            _preconditioning_title(brief.study, series), series, styles[series.configuration].color
         )
         for series in drawn[:ROUND_CHARTS_MAX]
     )
@@ -205,7 +205,7 @@ def _sentinel_chart_groups(brief: Brief) -> Iterator[ChartGroup]:
         last_run_order=max(result.order for result in brief.results),
     )
     figure: Figure = sentinel_chart(
-        point.title_text, watched, brief.series_styles[point.configuration].token
+        point.title_text, watched, brief.series_styles[point.configuration].color
     )
     yield ChartGroup("The sentinel", (figure,))
 

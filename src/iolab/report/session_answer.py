@@ -214,8 +214,8 @@ def _best_figures_answer(rows: Sequence[WorkloadRow], study: Study) -> StudyAnsw
     texts = list(
         _best_per_operation_texts(
             bests,
-            with_title=not only,
-            with_level=not are_indicative,
+            with_workload_title=not only,
+            marks_indicative=not are_indicative,
         )
     )
     reached = f"{name} {verb} {list_text(texts)}."
@@ -293,13 +293,13 @@ def _has_several_configurations(best_figures: Sequence[BestFigure]) -> bool:
 def _best_per_operation_texts(
     best_figures: Sequence[BestFigure],
     *,
-    with_title: bool,
-    with_level: bool,
+    with_workload_title: bool,
+    marks_indicative: bool,
 ) -> Iterator[str]:
     """The highest figure of each unit and operation, of operations with their latency too.
 
-    Figures of mixed operations stand where no other has their unit. Without `with_title` the title
-    of the study has the workload's; `with_level` marks what is indicative.
+    Figures of mixed operations stand where no other has their unit. Without `with_workload_title`
+    the title of the study has the workload's; `marks_indicative` marks what is indicative.
     """
     for figure in best_figures_by_operation(best_figures):
         texts = (
@@ -307,8 +307,8 @@ def _best_per_operation_texts(
             if figure.value.unit in _OPERATIONS
             else []
         )
-        context = " ".join((*([figure.title] if with_title else []), *texts))
-        doubt = "indicative" if with_level and figure.level is VerdictLevel.INDICATIVE else ""
+        context = " ".join((*([figure.title] if with_workload_title else []), *texts))
+        doubt = "indicative" if marks_indicative and figure.level is VerdictLevel.INDICATIVE else ""
         paced = "paced: the load asks for no more" if figure.is_paced else ""
         note = ", ".join(
             filter(None, (context, paced, figure.left_out_repeats_text, figure.doubt_text, doubt))

@@ -97,12 +97,12 @@ class SingleFigureReport(LoadReport):
         return throughput_and_latency_panels(record, grid)
 
     def latency_distribution_chart(
-        self, subject: str, chart_data: RunChartData, token: ColorToken
+        self, subject: str, chart_data: RunChartData, color: ColorToken
     ) -> Figure | None:
         """See `run_latency_distribution_chart`."""
         from iolab.report.charts.choose import run_latency_distribution_chart
 
-        return run_latency_distribution_chart(subject, chart_data, token)
+        return run_latency_distribution_chart(subject, chart_data, color)
 
     def best_point_headlines(
         self, study: Study, points: Sequence[PointSummary]

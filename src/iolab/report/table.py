@@ -65,7 +65,7 @@ class CellBar(Record):
     """A bar below a figure: its length as a share of the longest, in a colour of its own."""
 
     share: float
-    token: ColorToken
+    color: ColorToken
 
 
 class Cell(Record):
@@ -316,7 +316,7 @@ def _bar_svg(bar: CellBar) -> str:
     return (
         '<svg class="bar" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">'
         f'<rect width="100" height="6" fill="{FAINT.css}"/>'
-        f'<rect width="{100 * bar.share:.1f}" height="6" fill="{bar.token.css}"/></svg>'
+        f'<rect width="{100 * bar.share:.1f}" height="6" fill="{bar.color.css}"/></svg>'
     )
 
 
@@ -453,5 +453,5 @@ def _cell_typst_data(cell: Cell) -> dict[str, Any]:
         "under": cell.note,
         "strong": cell.is_bold,
         "difference": cell.difference,
-        "bar": None if cell.bar is None else [round(cell.bar.share, 4), cell.bar.token.light],
+        "bar": None if cell.bar is None else [round(cell.bar.share, 4), cell.bar.color.light],
     }

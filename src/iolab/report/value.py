@@ -47,7 +47,7 @@ RATES_PER_TERABYTE_SHOWN: Final = ("1/s", "ops/s", "bytes/s")
 """Units of which the first workload has a row for each TB."""
 
 
-class CostCapacityFigure(Record):
+class ConfigurationFigure(Record):
     """A configuration's figure; `amount` is None where it cannot be compared.
 
     `amount_note` is what is known of the amount, `note` what else is known beside it. `tie_text`
@@ -62,7 +62,7 @@ class CostCapacityFigure(Record):
     amount_note: str = ""
 
 
-class CostCapacityRow(Record, dict=True):
+class ConfigurationFiguresRow(Record, dict=True):
     """A figure of each configuration; `is_undecided` where intervals do not tell the best.
 
     `better` is None where none is the best of the row. `scope` says of what the figures are.
@@ -72,7 +72,7 @@ class CostCapacityRow(Record, dict=True):
     """
 
     title: str
-    figures: tuple[CostCapacityFigure, ...]
+    figures: tuple[ConfigurationFigure, ...]
     better: BetterDirection | None = None
     is_undecided: bool = False
     scope: str = ""
@@ -82,7 +82,7 @@ class CostCapacityRow(Record, dict=True):
     depends_on_weighing: bool = False
 
     @cached_property
-    def figures_best_first(self) -> list[CostCapacityFigure]:
+    def figures_best_first(self) -> list[ConfigurationFigure]:
         """Those that can be compared, the best first."""
         own = [figure for figure in self.figures if figure.amount]
         is_reversed = self.better is not BetterDirection.LOWER
@@ -96,13 +96,13 @@ class CostCapacityRow(Record, dict=True):
         best, second = (figure.amount or 1.0 for figure in self.figures_best_first[:2])
         return None if best == second else best / second
 
-    def figure_of_configuration(self, configuration: str) -> CostCapacityFigure:
+    def figure_of_configuration(self, configuration: str) -> ConfigurationFigure:
         """The figure of that configuration."""
         own = (figure for figure in self.figures if figure.configuration == configuration)
-        return next(own, CostCapacityFigure(configuration, DASH))
+        return next(own, ConfigurationFigure(configuration, DASH))
 
 
-def cost_row(configurations: Sequence[Configuration]) -> CostCapacityRow | None:
+def cost_row(configurations: Sequence[Configuration]) -> ConfigurationFiguresRow | None:
     """What each costs."""
     return _build_cost_capacity_row(
         f"{COST} of {_cost_parts_text(configurations)}",
@@ -112,7 +112,9 @@ def cost_row(configurations: Sequence[Configuration]) -> CostCapacityRow | None:
     )
 
 
-def cost_per_terabyte_row(configurations: Sequence[Configuration]) -> CostCapacityRow | None:
+def cost_per_terabyte_row(
+    configurations: Sequence[Configuration],
+) -> ConfigurationFiguresRow | None:
     """What a usable TB costs, or of configurations that do not tell those a raw one."""
     for kind in ("usable", "raw"):
         sizes = {
@@ -139,7 +141,7 @@ def cost_per_terabyte_row(configurations: Sequence[Configuration]) -> CostCapaci
 
 def energy_cost_row(
     configurations: Sequence[Configuration], points: Sequence[PointSummary]
-) -> CostCapacityRow | None:
+) -> ConfigurationFiguresRow | None:
     """What a year of energy costs, at the watts of the point that takes most."""
     costs = {each.id: yearly_energy_cost(each, points) for each in configurations}
 
@@ -162,7 +164,7 @@ def energy_cost_row(
 
 def value_for_money_row(
     configurations: Sequence[Configuration], value_for_money: ValueForMoney
-) -> CostCapacityRow | None:
+) -> ConfigurationFiguresRow | None:
     """Best rates for money of all workloads together, as times the best."""
     scores = value_for_money.scores
     if not scores:
@@ -171,7 +173,7 @@ def value_for_money_row(
     others = [score for score in scores.values() if score is not top]
     currency = next(iter(cost_currencies(configurations)), "")
     figures = tuple(
-        CostCapacityFigure(
+        ConfigurationFigure(
             configuration.id,
             ratio_text(scores[configuration.id].value / top.value),
             scores[configuration.id].value,
@@ -184,7 +186,7 @@ def value_for_money_row(
     scope = f"over {counted_noun(value_for_money.workload_count, 'workload')}"
     if len(value_for_money.performance_kinds) > 1:
         scope += f", {kind_weights_text(value_for_money.performance_kinds)}"
-    return CostCapacityRow(
+    return ConfigurationFiguresRow(
         title,
         figures,
         BetterDirection.HIGHER,
@@ -197,7 +199,7 @@ def value_for_money_row(
 
 def cost_capacity_rows(
     brief: Brief, best_figures: Sequence[BestFigure]
-) -> tuple[CostCapacityRow, ...]:
+) -> tuple[ConfigurationFiguresRow, ...]:
     """The rows that the configurations of a brief with these best figures have."""
     configurations = configurations_without_host_subsets(brief.study.configurations)
     rows = (
@@ -214,7 +216,9 @@ def cost_capacity_rows(
     return tuple(row for row in rows if row is not None)
 
 
-def with_storage_alone_notes(rows: Sequence[CostCapacityRow]) -> list[CostCapacityRow]:
+def with_storage_alone_notes(
+    rows: Sequence[ConfigurationFiguresRow],
+) -> list[ConfigurationFiguresRow]:
     """The rows of the matrix: those of storage alone are notes of those of the whole."""
     alone = {row.title.removesuffix(STORAGE_ALONE): row for row in rows if row.is_of_storage_alone}
     return [
@@ -236,7 +240,7 @@ def with_storage_alone_notes(rows: Sequence[CostCapacityRow]) -> list[CostCapaci
 
 def _cost_rows_of_storage_alone(
     configurations: Sequence[Configuration], brief: Brief
-) -> Iterator[CostCapacityRow]:
+) -> Iterator[ConfigurationFiguresRow]:
     """What the money for storage alone buys: who has servers already may choose otherwise."""
     costs = [configuration.cost for configuration in configurations]
     are_known = all(cost is not None and cost.storage > 0 for cost in costs)
@@ -258,7 +262,7 @@ def _cost_rows_of_storage_alone(
 
 def _rate_per_terabyte_rows(
     configurations: Sequence[Configuration], best_figures: Sequence[BestFigure]
-) -> Iterator[CostCapacityRow]:
+) -> Iterator[ConfigurationFiguresRow]:
     """The first workload of each unit for each usable TB."""
     for unit in RATES_PER_TERABYTE_SHOWN:
         first = next((figure for figure in best_figures if figure.value.unit == unit), None)
@@ -297,18 +301,18 @@ def _build_cost_capacity_row(
     configurations: Sequence[Configuration],
     text_and_amount_of: Callable[[Configuration], tuple[str, float] | None],
     better: BetterDirection | None,
-) -> CostCapacityRow | None:
+) -> ConfigurationFiguresRow | None:
     """A row; None where no configuration has a figure."""
     figures_by_owner = {
         configuration.id: text_and_amount_of(configuration) for configuration in configurations
     }
     comparable = len(cost_currencies(configurations)) < 2
     figures = tuple(
-        CostCapacityFigure(name, own[0], own[1] if comparable else None)
+        ConfigurationFigure(name, own[0], own[1] if comparable else None)
         for name, own in figures_by_owner.items()
         if own is not None
     )
-    return CostCapacityRow(title, figures, better) if figures else None
+    return ConfigurationFiguresRow(title, figures, better) if figures else None
 
 
 def _cost_parts_text(configurations: Sequence[Configuration]) -> str:

@@ -45,7 +45,7 @@ from iolab.serve.pages import (
     report_csp,
     report_in_progress_html,
     session_list_html,
-    without_back_link,
+    without_report_navigation,
 )
 from iolab.serve.reports import CompressedPage, ReportCache, TooManyReportsError
 from iolab.serve.server import (
@@ -182,7 +182,7 @@ async def _download_view(context: ServerContext, request: Request) -> Response:
         "content-type": HTML,
         "content-disposition": f'attachment; filename="report-{place.id}.html"',
     }
-    body = await asyncio.to_thread(lambda: without_back_link(report.decompress(), place))
+    body = await asyncio.to_thread(lambda: without_report_navigation(report.decompress(), place))
     return await _compressed_response(WebPage(body, headers), request)
 
 
@@ -191,8 +191,8 @@ async def _find_folder_and_report_or_start_making(
 ) -> tuple[SessionFolder, CompressedPage | None]:
     """The session of an address, and its report as it stands now."""
     place = await _session_folder(context, request)
-    state = await asyncio.to_thread(context.library.session_state, place)
-    return place, await context.report_cache.report_page_or_start_making(place, state.digest)
+    stamp = await asyncio.to_thread(context.library.session_stamp, place)
+    return place, await context.report_cache.report_page_or_start_making(place, stamp.digest)
 
 
 async def _live_view(context: ServerContext, request: Request) -> Response:

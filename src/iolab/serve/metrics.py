@@ -88,7 +88,7 @@ class SessionLibraryMetrics:
             if line.summary is None:
                 continue
             running = line.summary.session.status is SessionStatus.RUNNING
-            if running or line.summary.state.newest_run_ns >= since:
+            if running or line.summary.stamp.newest_run_ns >= since:
                 yield line.folder
 
     def _runs_and_counters(

@@ -30,7 +30,7 @@ from iolab.record import Record
 from iolab.report.best import RunCounts, count_runs_by_verdict_and_status
 from iolab.report.brief import LoadReport, LoadReportKinds
 from iolab.report.charts.chart import Figure, Line, Plot
-from iolab.report.charts.palette import series_token
+from iolab.report.charts.palette import series_color_token
 from iolab.report.charts.scale import linear_scale, seconds_axis
 from iolab.report.charts.svg import draw_inline_svg
 from iolab.report.comparison import (
@@ -287,7 +287,7 @@ class LivePage(Record):
     run_counts: RunCounts
     newest_runs: Table
     chart: Markup
-    chart_run: str
+    chart_run_name: str
     objections: tuple[Objection, ...]
     damage_texts: tuple[str, ...]
 
@@ -304,7 +304,7 @@ def live_page(kinds: LoadReportKinds, loaded_session: LoadedSession, now_ns: int
         run_counts=count_runs_by_verdict_and_status(results),
         newest_runs=newest_runs_table(results),
         chart=Markup(_newest_run_chart(kinds, loaded_session, last)) if last else Markup(""),  # noqa: S704 - escaped there
-        chart_run=f"{last.configuration}: {_run_name(last)}" if last else "",
+        chart_run_name=f"{last.configuration}: {_run_name(last)}" if last else "",
         objections=merge_objections(results)[:OBJECTIONS_MAX],
         damage_texts=tuple(map(str, loaded_session.reader.document_and_manifest_damage())),
     )
@@ -344,7 +344,7 @@ def rate_chart(subject: str, by_second: Floats, unit: str) -> Figure | None:
     places = [
         (float(at), scale.to_scale_unit(mean)) for at, mean in zip(starts, means, strict=True)
     ]
-    line = Line(token=series_token(0), places=places)
+    line = Line(color=series_color_token(0), places=places)
     return Figure(
         subject=subject,
         title="Rate, second by second",
@@ -431,7 +431,7 @@ def _progress_time_rows(
         facts.append(("planned for at most", format_duration_s(session.reader.plan.demand.seconds)))
     if session.results and running:
         facts.append(
-            ("last run kept", f"{_duration_text(now_ns - session.state.newest_run_ns)} ago")
+            ("last run kept", f"{_duration_text(now_ns - session.stamp.newest_run_ns)} ago")
         )
     return tuple(facts)
 
@@ -498,17 +498,17 @@ def refusal_html(refusal: RequestRefusal) -> WebPage:
     return _render_page("refusal.html.j2", refusal=refusal)
 
 
-def with_back_link(report: bytes, session_folder: SessionFolder) -> bytes:
+def with_report_navigation(report: bytes, session_folder: SessionFolder) -> bytes:
     """A report with the way back to the list above it."""
-    return report.replace(_PAGE_TOP, _PAGE_TOP + _back_link_html(session_folder), 1)
+    return report.replace(_PAGE_TOP, _PAGE_TOP + _report_navigation_html(session_folder), 1)
 
 
-def without_back_link(page: bytes, session_folder: SessionFolder) -> bytes:
-    """The report as it was, of a page that `with_back_link` made."""
-    return page.replace(_PAGE_TOP + _back_link_html(session_folder), _PAGE_TOP, 1)
+def without_report_navigation(page: bytes, session_folder: SessionFolder) -> bytes:
+    """The report as it was, of a page that `with_report_navigation` made."""
+    return page.replace(_PAGE_TOP + _report_navigation_html(session_folder), _PAGE_TOP, 1)
 
 
-def _back_link_html(session_folder: SessionFolder) -> bytes:
+def _report_navigation_html(session_folder: SessionFolder) -> bytes:
     return (
         _template_environment().get_template("above.html.j2").render(place=session_folder).encode()
     )

@@ -80,14 +80,14 @@ class ReportCache:
         self._making_lock = asyncio.Semaphore(1)
 
     async def report_page_or_start_making(
-        self, session_folder: SessionFolder, state_digest: str
+        self, session_folder: SessionFolder, stamp_digest: str
     ) -> CompressedPage | None:
         """The report of that state of a session; None while it is being made.
 
         Busy where too many wait; IolabError where it cannot be made, and then it is tried again
         when asked for again.
         """
-        key = (session_folder.id, state_digest)
+        key = (session_folder.id, stamp_digest)
         if key in self._pages:
             self._pages.move_to_end(key)
             return self._pages[key]

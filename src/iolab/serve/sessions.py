@@ -95,8 +95,8 @@ Folders = dict[str, tuple[Stamp, tuple[str, ...]]]
 """Each folder's stamp, and the folders in it."""
 
 
-class SessionState(Record):
-    """One state of a session: a digest of what lies there, when a run was last added (UTC, ns).
+class SessionStamp(Record):
+    """A digest of what lies there, when a run was last added (UTC, ns).
 
     `is_being_written` says that a process writes to it.
     """
@@ -106,13 +106,13 @@ class SessionState(Record):
     is_being_written: bool
 
 
-class SessionStateReader:
+class SessionStampReader:
     """Looks at sessions, and remembers the folders in which nothing leads elsewhere."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[Path, Folders] = OrderedDict()
 
-    def read_state(self, folder: Path) -> SessionState:
+    def read_stamp(self, folder: Path) -> SessionStamp:
         """How the session stands; StoreError where a file of it is a link or no plain file."""
         remembered = self._known.pop(folder, {})
         current: Folders = {}
@@ -131,7 +131,7 @@ class SessionStateReader:
         self._remember_folders(folder, current)
         held = is_locked(folder)
         digest.update(b"held" if held else b"")
-        return SessionState(digest.hexdigest(), newest, held)
+        return SessionStamp(digest.hexdigest(), newest, held)
 
     def _remember_folders(self, folder: Path, folders: Folders) -> None:
         self._known[folder] = folders
@@ -242,7 +242,7 @@ class SessionSummary(Record):
     answer: str
     planned_count: int
     may_add_runs: bool
-    state: SessionState
+    stamp: SessionStamp
     damage_count: int = 0
 
 
@@ -281,7 +281,7 @@ class LoadedSession(Record):
     """A session read for a page: `results` and `study` as `iolab show` has them."""
 
     folder: SessionFolder
-    state: SessionState
+    stamp: SessionStamp
     reader: SessionReader
     session: SessionDocument
     study: Study
@@ -296,7 +296,7 @@ class SessionLibrary:
         self._kinds = kinds
         self._clock = clock
         self._lock = Lock()
-        self._states = SessionStateReader()
+        self._stamp_reader = SessionStampReader()
         self._found: SessionFolderList | None = None
         self._found_at = 0.0
         self._known: OrderedDict[str, tuple[str, SessionSummary | str]] = OrderedDict()
@@ -330,10 +330,10 @@ class SessionLibrary:
                 None,
             )
 
-    def session_state(self, session_folder: SessionFolder) -> SessionState:
+    def session_stamp(self, session_folder: SessionFolder) -> SessionStamp:
         """How a session stands now; StoreError where it must not be read."""
         with self._lock:
-            return self._states.read_state(session_folder.path)
+            return self._stamp_reader.read_stamp(session_folder.path)
 
     def load_session(self, session_folder: SessionFolder) -> LoadedSession:
         """A session with its results; StoreError where it cannot or must not be read."""
@@ -348,12 +348,12 @@ class SessionLibrary:
 
     def _session_line(self, session_folder: SessionFolder, until: float) -> SessionLine:
         try:
-            state = self._states.read_state(session_folder.path)
+            stamp = self._stamp_reader.read_stamp(session_folder.path)
             remembered = self._known.get(session_folder.id)
-            if remembered is None or remembered[0] != state.digest:
+            if remembered is None or remembered[0] != stamp.digest:
                 if self._clock() > until:
                     return SessionLine(session_folder, None, "")
-                remembered = (state.digest, self._summary_or_fault(session_folder))
+                remembered = (stamp.digest, self._summary_or_fault(session_folder))
                 self._known[session_folder.id] = remembered
                 if len(self._known) > _SUMMARIES_MAX:
                     self._known.popitem(last=False)
@@ -376,7 +376,7 @@ class SessionLibrary:
                 answer=self._study_answer_sentence(opened),
                 planned_count=len(plan.runs),
                 may_add_runs=bool(plan.extra_run_count),
-                state=opened.state,
+                stamp=opened.stamp,
                 damage_count=len(opened.reader.document_and_manifest_damage()),
             )
         except IolabError as error:
@@ -393,10 +393,10 @@ class SessionLibrary:
         return str(error).replace(f"{self.root}/", "")
 
     def _load_session(self, session_folder: SessionFolder) -> LoadedSession:
-        state = self._states.read_state(session_folder.path)
+        stamp = self._stamp_reader.read_stamp(session_folder.path)
         reader = self._session_reader(session_folder)
         study, results = study_and_results_with_session_checks(reader)
-        return LoadedSession(session_folder, state, reader, reader.session, study, results)
+        return LoadedSession(session_folder, stamp, reader, reader.session, study, results)
 
     def _session_reader(self, session_folder: SessionFolder) -> SessionReader:
         """The reader that knows the session's runs already, unless another took its place."""

@@ -20,7 +20,7 @@ from iolab.loads.checkpoint.answer import (
 from iolab.loads.checkpoint.charts import rank_times_chart
 from iolab.loads.checkpoint.workload import BY_SAVE_TIME, CheckpointJob
 from iolab.registry import analysis_kinds
-from iolab.report.charts.palette import series_token
+from iolab.report.charts.palette import series_color_token
 from tests.analysis.records import facts_of
 from tests.loads.checkpoint.records import JOB, saved_and_restored, with_cached_half, with_straggler
 from tests.study.studies import load
@@ -90,7 +90,7 @@ def test_what_memory_answered_is_not_told() -> None:
 
 def test_the_chart_names_the_slowest_rank() -> None:
     record = saved_and_restored(save=with_straggler)
-    chart = rank_times_chart("Saves", record.hosts, series_token(0))
+    chart = rank_times_chart("Saves", record.hosts, series_color_token(0))
     assert chart is not None
     assert "save ends with rank 7 on c1 after 21" in chart.finding
     assert "restore ends with rank 3" in chart.finding

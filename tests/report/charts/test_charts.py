@@ -37,11 +37,11 @@ Kind = TypeVar("Kind", bound=Mark)
 
 
 def of(
-    figure: Figure, kind: type[Kind], token: ColorToken | None = None, plot: int = 0
+    figure: Figure, kind: type[Kind], color: ColorToken | None = None, plot: int = 0
 ) -> list[Kind]:
     """The marks of that kind in that colour."""
     found = [one for one in figure.plots[plot].marks if isinstance(one, kind)]
-    return [one for one in found if token in (None, one.token)]
+    return [one for one in found if color in (None, one.color)]
 
 
 def near(*values: float | None) -> Any:
@@ -49,11 +49,11 @@ def near(*values: float | None) -> Any:
 
 
 def marked(
-    figure: Figure, token: ColorToken, plot: int = 0
+    figure: Figure, color: ColorToken, plot: int = 0
 ) -> dict[str, list[tuple[float, float]]]:
     """Places of the large markers by their verdict."""
     found: dict[str, list[tuple[float, float]]] = {}
-    for one in of(figure, Markers, token, plot):
+    for one in of(figure, Markers, color, plot):
         for place, level in zip(one.places if one.levels else (), one.levels, strict=True):
             found.setdefault(level.value, []).append(place)
     return found
@@ -286,7 +286,7 @@ def test_parts_of_a_latency_are_as_long_as_their_share() -> None:
         for x, y, x2, _ in one.boxes:
             if y is not None:
                 share = (x2 or 0) - (x or 0)
-                pieces.setdefault(y, []).append((one.token.name, round(share, 2)))
+                pieces.setdefault(y, []).append((one.color.name, round(share, 2)))
     device, host, disk, guest = (SERIES[i].name for i in (0, 4, 2, 5))
     assert list(pieces.values()) == [
         [(device, 0.6), (host, 0.1), (disk, 0.1), (guest, 0.2)],

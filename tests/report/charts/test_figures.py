@@ -216,8 +216,8 @@ def test_of_long_names_what_tells_them_apart_stands_beside_the_lines() -> None:
         "array-of-the-cellar large blocks, queue 16",
     )
     many = [
-        ChartLine(name, token, (), lines()[0].points)
-        for name, token in zip(names, SERIES, strict=False)
+        ChartLine(name, color, (), lines()[0].points)
+        for name, color in zip(names, SERIES, strict=False)
     ]
     figure = rate_chart(WORKLOAD, "iodepth", many)
     assert [end.text for end in figure.plots[0].end_labels] == ["small", "large"]

@@ -171,7 +171,7 @@ def test_a_gap_is_no_zero() -> None:
 def test_of_many_devices_those_that_matter_have_a_colour() -> None:
     figure = node_timeline_chart("node-1", "inside", wide_node())
     lines = [one for one in figure.plots[0].marks if isinstance(one, Line)]
-    grey = [line for line in lines if line.token is MUTED]
+    grey = [line for line in lines if line.color is MUTED]
     assert (len(lines), len(grey)) == (24, 21)
     labels = {end.text for end in figure.plots[0].end_labels}
     assert labels == {"nvme5n1", "nvme23n1", "nvme0n1"}

@@ -39,7 +39,7 @@ def test_every_value_has_a_dot_a_number_and_the_name_of_its_configuration() -> N
     assert figure is not None
     dots = [one for one in marks(figure) if isinstance(one, Markers)]
     assert sum(len(one.places) for one in dots) == 4
-    assert [one.token for one in dots] == list(SERIES[:3])
+    assert [one.color for one in dots] == list(SERIES[:3])
     assert {"642", "Random read", "Random write"} <= set(texts(figure))
     measured = [dot for row in groups() for dot in row.dots if dot.value.value is not None]
     dots_of = Counter(dot.name for dot in measured)
@@ -126,7 +126,7 @@ def test_parts_of_a_cost_are_as_long_as_their_share_and_shades_of_one_colour() -
     assert figure is not None
     bars = [one for one in figure.plots[1].marks if isinstance(one, Rectangles)]
     assert [one.opacity for one in bars[:3]] == list(SHADES)
-    assert {one.token for one in bars[:3]} == {SERIES[0]}
+    assert {one.color for one in bars[:3]} == {SERIES[0]}
     lengths = [(x2 or 0) - (x or 0) for one in bars for x, _, x2, _ in one.boxes]
     assert lengths == [180e3, 40e3, 130e3, 40e3, 260e3]
     assert {"350 k", "servers", "network 40,000", "storage"} <= set(texts(figure))

@@ -37,8 +37,8 @@ def bought() -> list[Configuration]:
 def styles(*configurations: Configuration) -> SeriesStyles:
     """A colour each."""
     return {
-        one.id: ConfigurationStyle(one.title, token)
-        for one, token in zip(configurations, SERIES, strict=False)
+        one.id: ConfigurationStyle(one.title, color)
+        for one, color in zip(configurations, SERIES, strict=False)
     }
 
 

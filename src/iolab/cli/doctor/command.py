@@ -62,7 +62,7 @@ def doctor(
     region: StoreRegion = None,
     profile: StoreProfile = None,
     ca_file: StoreCaFile = None,
-    output: OutputFormat,
+    output_format: OutputFormat,
 ) -> None:
     """Check whether this machine, or a fleet, is ready to measure.
 
@@ -73,12 +73,16 @@ def doctor(
         endpoint=endpoint, bucket=bucket, region=region, profile=profile, ca_file=ca_file
     )
     if keys:
-        report_readiness_or_exit(_check_and_print_store(keys, hosts, output), "")
+        report_readiness_or_exit(_check_and_print_store(keys, hosts, output_format), "")
         return
     if hosts is None:
-        findings = _check_and_print_this_machine(path or ".", cloud=cloud_metadata, output=output)
+        findings = _check_and_print_this_machine(
+            path or ".", asks_cloud=cloud_metadata, output_format=output_format
+        )
     else:
-        findings = _check_and_print_fleet(hosts, path, cloud=cloud_metadata, output=output)
+        findings = _check_and_print_fleet(
+            hosts, path, asks_cloud=cloud_metadata, output_format=output_format
+        )
     report_readiness_or_exit(findings, clean_command_line_text(path, hosts))
 
 
@@ -91,17 +95,17 @@ def clean_command_line_text(path: str | None, hosts: str | None) -> str:
 
 
 def _check_and_print_this_machine(
-    path: str, *, cloud: bool, output: OutputFormat
+    path: str, *, asks_cloud: bool, output_format: OutputFormat
 ) -> Sequence[Finding]:
     import asyncio
 
-    findings = asyncio.run(inspect_local_machine(str(Path(path).absolute()), cloud=cloud))
-    _print_findings([("", item) for item in findings], output)
+    findings = asyncio.run(inspect_local_machine(str(Path(path).absolute()), asks_cloud=asks_cloud))
+    _print_findings([("", item) for item in findings], output_format)
     return findings
 
 
 def _check_and_print_store(
-    target_keys: dict[str, str], hosts: str | None, output: OutputFormat
+    target_keys: dict[str, str], hosts: str | None, output_format: OutputFormat
 ) -> Sequence[Finding]:
     import asyncio
 
@@ -111,19 +115,19 @@ def _check_and_print_store(
     specs = (HostSpec("local", HostTransport.LOCAL),) if hosts is None else read_hosts(hosts)
     findings = asyncio.run(object_store_findings(target_keys, specs))
     _print_findings(
-        [("" if hosts is None else name, finding) for name, finding in findings], output
+        [("" if hosts is None else name, finding) for name, finding in findings], output_format
     )
     return [finding for _, finding in findings]
 
 
-def _print_findings(findings: Sequence[tuple[str, Finding]], output: OutputFormat) -> None:
+def _print_findings(findings: Sequence[tuple[str, Finding]], output_format: OutputFormat) -> None:
     """Print each with the host that it is of; "" where there is one host only."""
     from rich.text import Text
 
     from iolab.report.table import Column
     from iolab.report.terminal import QUIET_STYLE, literal_text, terminal_table
 
-    if output is not OutputFormat.TABLE:
+    if output_format is not OutputFormat.TABLE:
         answers = [
             {
                 "what": item.topic,
@@ -135,7 +139,9 @@ def _print_findings(findings: Sequence[tuple[str, Finding]], output: OutputForma
             for host, item in findings
         ]
         verdict = readiness([item for _, item in findings]).value
-        print_document(output, {"format": 1, "verdict": verdict, "findings": answers}, answers)
+        print_document(
+            output_format, {"format": 1, "verdict": verdict, "findings": answers}, answers
+        )
         return
     styles = {FindingState.OK: "green", FindingState.NOTE: "yellow", FindingState.FAULT: "bold red"}
     rows: list[list[Text | str]] = []
@@ -154,7 +160,7 @@ def _print_findings(findings: Sequence[tuple[str, Finding]], output: OutputForma
 
 
 def _check_and_print_fleet(
-    hosts: str, path: str | None, *, cloud: bool, output: OutputFormat
+    hosts: str, path: str | None, *, asks_cloud: bool, output_format: OutputFormat
 ) -> Sequence[Finding]:
     import asyncio
 
@@ -167,10 +173,10 @@ def _check_and_print_fleet(
 
     require_absolute(path)
     specs = read_hosts(hosts)
-    inspected = asyncio.run(inspect_fleet(specs, path, cloud=cloud))
-    if output is not OutputFormat.TABLE:
+    inspected = asyncio.run(inspect_fleet(specs, path, asks_cloud=asks_cloud))
+    if output_format is not OutputFormat.TABLE:
         document = fleet_document(specs, inspected)
-        print_document(output, document, document["findings"])
+        print_document(output_format, document, document["findings"])
     else:
         print_renderables(*fleet_lines(specs, inspected))
     return [item.finding for item in fleet_findings(inspected)]

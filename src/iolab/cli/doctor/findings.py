@@ -79,8 +79,8 @@ def readiness(findings: Sequence[Finding]) -> Readiness:
     return Readiness.BUSY if is_busy else Readiness.FIT
 
 
-async def inspect_local_machine(path: str, *, cloud: bool) -> tuple[Finding, ...]:
-    """Every finding about this machine and the directory `path`, with `cloud` its cloud's words."""
+async def inspect_local_machine(path: str, *, asks_cloud: bool) -> tuple[Finding, ...]:
+    """Every finding about this machine and the directory `path`; its cloud too if `asks_cloud`."""
     from iolab.core.host import HostSpec, HostTransport
     from iolab.hosts.connect import open_hosts
     from iolab.hosts.push import agent_binary
@@ -91,12 +91,14 @@ async def inspect_local_machine(path: str, *, cloud: bool) -> tuple[Finding, ...
         return (Finding("agent", FindingState.FAULT, error.message, error.hint),)
     async with open_hosts([HostSpec("local", HostTransport.LOCAL)]) as hosts:
         try:
-            return await _host_findings(hosts["local"], path, str(binary), cloud=cloud)
+            return await _host_findings(hosts["local"], path, str(binary), asks_cloud=asks_cloud)
         except HostError as error:
             return (Finding("agent", FindingState.FAULT, error.message, error.hint),)
 
 
-async def _host_findings(host: Host, path: str, binary: str, *, cloud: bool) -> tuple[Finding, ...]:
+async def _host_findings(
+    host: Host, path: str, agent_path: str, *, asks_cloud: bool
+) -> tuple[Finding, ...]:
     from iolab.core.host import TargetProbe, version_commands
     from iolab.hosts.answers import read_answer, read_facts
     from iolab.hosts.drive_logs import read_drive_logs
@@ -105,12 +107,12 @@ async def _host_findings(host: Host, path: str, binary: str, *, cloud: bool) -> 
     hello = await host.connect()
     tools = version_commands(required_client_programs())
     message = await host.request(
-        "facts", deadline_s=ANSWER_DEADLINE_S, path=path, tools=tools, cloud=cloud
+        "facts", deadline_s=ANSWER_DEADLINE_S, path=path, tools=tools, cloud=asks_cloud
     )
     facts = read_facts(host.name, message)
     sample = await host.request("snapshot", deadline_s=ANSWER_DEADLINE_S)
     findings = [
-        Finding("agent", FindingState.OK, f"version {hello.version} at {binary}"),
+        Finding("agent", FindingState.OK, f"version {hello.version} at {agent_path}"),
         *program_findings(facts),
         *target_findings(facts, path),
     ]
@@ -126,7 +128,7 @@ async def _host_findings(host: Host, path: str, binary: str, *, cloud: bool) -> 
     devices = facts.target.devices if facts.target is not None else ()
     findings += drive_log_findings(await read_drive_logs(host, devices))
     quiet = await watch_activity(host, facts)
-    return (*findings, *machine_and_unknown_fact_findings(facts), other_load_finding(quiet))
+    return (*findings, *machine_findings(facts), other_load_finding(quiet))
 
 
 def other_load_finding(activity: HostActivity) -> Finding:
@@ -319,7 +321,7 @@ def power_meter_findings(meters: Sequence[MeterReadingOrFault]) -> Iterator[Find
             yield Finding(POWER_TOPIC, FindingState.OK, message)
 
 
-def machine_and_unknown_fact_findings(facts: HostFacts) -> Iterator[Finding]:
+def machine_findings(facts: HostFacts) -> Iterator[Finding]:
     """What the machine would not tell; a report shows less then."""
     cpu, memory = facts.cpu, facts.memory
     threads = counted_noun(cpu.threads, "thread")

@@ -415,16 +415,16 @@ def _host_names(hosts: Iterable[InspectedHost]) -> tuple[str, ...]:
 
 
 async def inspect_fleet(
-    specs: tuple[HostSpec, ...], path: str | None, *, cloud: bool
+    specs: tuple[HostSpec, ...], path: str | None, *, asks_cloud: bool
 ) -> HostOutcomes[InspectedHost]:
     """Reach every host, ask and watch them all at once, and let go.
 
-    `path` is absolute, for hosts that name none of their own; with `cloud` each asks its cloud's
-    metadata service.
+    `path` is absolute, for hosts that name none of their own; with `asks_cloud` each asks its
+    cloud's metadata service.
     """
     tools = version_commands(study_kinds().programs)
     async with open_hosts(specs) as hosts:
-        return await inspect_hosts(hosts, path, tools, SYSTEM_CLOCK, cloud=cloud)
+        return await inspect_hosts(hosts, path, tools, SYSTEM_CLOCK, cloud=asks_cloud)
 
 
 def fleet_lines(

@@ -47,16 +47,12 @@ def phase_times_of_hosts(hosts: Sequence[HostRun]) -> tuple[PhaseTimes, ...]:
     return tuple(phases)
 
 
-def rank_times_chart(
-    subject: str, hosts: Sequence[HostRun], color_token: ColorToken
-) -> Figure | None:
+def rank_times_chart(subject: str, hosts: Sequence[HostRun], color: ColorToken) -> Figure | None:
     """When each rank ended its save, and its restore; None where none told."""
     phases = phase_times_of_hosts(hosts)
     if not phases:
         return None
-    plots = tuple(
-        _phase_plot(times, hosts, color_token, place) for place, times in enumerate(phases)
-    )
+    plots = tuple(_phase_plot(times, hosts, color, place) for place, times in enumerate(phases))
     return Figure(
         subject=subject,
         title="When each rank ended",
@@ -68,9 +64,7 @@ def rank_times_chart(
     )
 
 
-def _phase_plot(
-    times: PhaseTimes, hosts: Sequence[HostRun], color_token: ColorToken, index: int
-) -> Plot:
+def _phase_plot(times: PhaseTimes, hosts: Sequence[HostRun], color: ColorToken, index: int) -> Plot:
     ranks = sorted(times.ranks, key=lambda rank: rank.run.rank)
     scale = linear_scale("ns", [float(rank.run.end_ns) for rank in ranks])
     last = ranks[-1].run.rank
@@ -81,15 +75,15 @@ def _phase_plot(
     middle = scale.to_scale_unit(times.median_rank_end_ns)
     is_left = slowest.run.rank <= last / 2
     marks: list[Mark] = [
-        LineSegments(token=MUTED, segments=[(None, middle, None, middle)], width=1.2),
+        LineSegments(color=MUTED, segments=[(None, middle, None, middle)], width=1.2),
         Markers(
-            token=color_token,
+            color=color,
             places=places,
             marker_style=MarkerStyle.PLAIN,
             tip=MarkTooltip(texts=[f"rank {rank.run.rank}" for rank in ranks]),
         ),
         TextMark(
-            token=INK,
+            color=INK,
             places=[(*at, f"rank {slowest.run.rank}, {hosts[slowest.host_index].host}")],
             align="start" if is_left else "end",
             dx=6 if is_left else -6,

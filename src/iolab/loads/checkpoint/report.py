@@ -83,8 +83,8 @@ class CheckpointReport(SingleFigureReport):
             if headline.best is None:
                 continue
             hosts = brief.host_runs.get(headline.best.median_run.key)
-            token = brief.series_styles[headline.configuration.id].token
-            figure = rank_times_chart(headline.workload.title, hosts, token) if hosts else None
+            color = brief.series_styles[headline.configuration.id].color
+            figure = rank_times_chart(headline.workload.title, hosts, color) if hosts else None
             if figure is not None:
                 group = ChartGroup(headline.workload.title, (figure,))
                 charts.setdefault(headline.workload.id, []).insert(0, group)

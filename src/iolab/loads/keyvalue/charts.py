@@ -58,7 +58,7 @@ from iolab.report.charts.tradeoff import latency_tradeoff_chart
 from iolab.report.numbers import (
     DASH,
     axis_values_text,
-    document_of_flat_record,
+    json_object_of_record,
     metric_value_text,
     ratio_text,
     value_text,
@@ -331,8 +331,8 @@ def _compared_metric_document(compared_metric: ComparedMetric) -> dict[str, Any]
         "workload": compared_metric.workload,
         "axis": dict(compared_metric.axis),
         "metric": compared_metric.metric,
-        "baseline": document_of_flat_record(compared_metric.baseline),
-        "candidate": document_of_flat_record(compared_metric.candidate),
+        "baseline": json_object_of_record(compared_metric.baseline),
+        "candidate": json_object_of_record(compared_metric.candidate),
         "gain": compared_metric.gain_share,
         "low": low,
         "high": high,
@@ -477,7 +477,7 @@ def configuration_chart_lines(
     return [
         ChartLine(
             styles[name].label,
-            styles[name].token,
+            styles[name].color,
             (),
             tuple(points),
             knee=first_knee_load(

@@ -51,7 +51,7 @@ from iolab.report.best import BestFigure, BestPointHeadline
 from iolab.report.brief import Brief, Charts, LatencyCurves, LoadReport, MeasurementSource
 from iolab.report.charts.chart import ChartGroup, Figure
 from iolab.report.charts.distribution import StyledLatencyCurve, latency_distribution_figure
-from iolab.report.charts.palette import ColorToken, series_token
+from iolab.report.charts.palette import ColorToken, series_color_token
 from iolab.report.charts.run_series import (
     NAMED_PERCENTS,
     distribute_over_cells,
@@ -179,12 +179,14 @@ class KeyValueReport(LoadReport):
         ]
 
     def latency_distribution_chart(
-        self, subject: str, chart_data: RunChartData, token: ColorToken
+        self, subject: str, chart_data: RunChartData, color: ColorToken
     ) -> Figure | None:
         """Each operation; from wide bins only the named percentiles, with what to know of them."""
         curves = [curve for curve in chart_data.per_operation if curve.inverse_tail_fractions]
         drawn = [
-            StyledLatencyCurve(curve, curve.name, series_token(index) if len(curves) > 1 else token)
+            StyledLatencyCurve(
+                curve, curve.name, series_color_token(index) if len(curves) > 1 else color
+            )
             for index, curve in enumerate(curves)
         ]
         if not drawn:

@@ -46,7 +46,7 @@ from iolab.report.charts.chart import (
     TextMark,
 )
 from iolab.report.charts.distribution import StyledLatencyCurve, latency_distribution_figure
-from iolab.report.charts.palette import FAINT, INK, MUTED, ColorToken, series_token
+from iolab.report.charts.palette import FAINT, INK, MUTED, ColorToken, series_color_token
 from iolab.report.charts.run_series import (
     distribute_over_cells,
     inverse_tail_fraction,
@@ -126,7 +126,7 @@ def operation_chart_groups(
 
 def operation_color_token(operation: MetadataOperation) -> ColorToken:
     """The colour of an operation where lines are told apart by it."""
-    return series_token(list(MetadataOperation).index(operation) - 1)
+    return series_color_token(list(MetadataOperation).index(operation) - 1)
 
 
 def iteration_rates_chart(
@@ -154,10 +154,10 @@ def iteration_rates_chart(
             own = _statistics_of_operation(point, operation)
             if own is not None:
                 y = top + NAME_ROOM + LINE * line + LINE / 2 - 3
-                token = styles[point.configuration].token
-                marks += _iteration_markers(own, point, y, token)
+                color = styles[point.configuration].color
+                marks += _iteration_markers(own, point, y, color)
                 text = _mean_rate_label(own, point, points)
-                ends += [LineEndLabel(text, y, token)] if text != DASH else []
+                ends += [LineEndLabel(text, y, color)] if text != DASH else []
     left_out = len(points) - len(drawn)
     mean = "; beside it stands the arithmetic mean of a row, in operations a second" if ends else ""
     note = f"One marker is one iteration{mean}."
@@ -191,10 +191,10 @@ def _statistics_of_operation(
 
 
 def _iteration_markers(
-    statistics: OperationStatistics, point: PointStatistics, y: float, color_token: ColorToken
+    statistics: OperationStatistics, point: PointStatistics, y: float, color: ColorToken
 ) -> list[Mark]:
     """A guide and a marker for each iteration, by its verdict."""
-    marks: list[Mark] = [LineSegments(token=FAINT, segments=[(None, y, None, y)], width=1)]
+    marks: list[Mark] = [LineSegments(color=FAINT, segments=[(None, y, None, y)], width=1)]
     rates = [
         (value, level) for value, level in _rates_and_verdict_levels(statistics, point) if value > 0
     ]
@@ -202,7 +202,7 @@ def _iteration_markers(
         places = [(value, y) for value, _ in rates]
         levels = [level for _, level in rates]
         tip = MarkTooltip(OPERATION_NAMES[statistics.operation])
-        marks.append(Markers(token=color_token, places=places, levels=levels, tip=tip))
+        marks.append(Markers(color=color, places=places, levels=levels, tip=tip))
     return marks
 
 
@@ -227,8 +227,8 @@ def _rates_and_verdict_levels(
     ]
 
 
-def _text_mark(text: str, x: float, y: float, color_token: ColorToken) -> Mark:
-    return TextMark(token=color_token, places=[(x, y, text)], is_fixed=True)
+def _text_mark(text: str, x: float, y: float, color: ColorToken) -> Mark:
+    return TextMark(color=color, places=[(x, y, text)], is_fixed=True)
 
 
 def _mean_rates_sentence(points: Sequence[PointStatistics], study: Study) -> str:
@@ -330,9 +330,9 @@ def operation_panels_of_run(record: RunRecord, grid: TimeGrid) -> list[Panel]:
         done = distribute_over_cells(own, grid, own.intervals.ios.astype(np.float64), operation)
         with np.errstate(divide="ignore", invalid="ignore"):
             rate = np.where(seconds > 0, done / seconds, np.nan)
-        name, token = operation.key.removeprefix("file_"), operation_color_token(operation)
-        rates.append(replace(panel_line_from_array(name, rate), token=token))
-        tails.append(replace(panel_line_from_array(name, p99_by_cell(own, grid)), token=token))
+        name, color = operation.key.removeprefix("file_"), operation_color_token(operation)
+        rates.append(replace(panel_line_from_array(name, rate), color=color))
+        tails.append(replace(panel_line_from_array(name, p99_by_cell(own, grid)), color=color))
     return [
         Panel("Operations", "ops/s", tuple(rates), is_logarithmic=True),
         Panel("Latency p99", "ns", tuple(tails), is_logarithmic=True),

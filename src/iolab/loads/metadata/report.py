@@ -90,7 +90,7 @@ class MetadataReport(LoadReport):
         self,
         subject: str,
         chart_data: RunChartData,
-        token: ColorToken,  # noqa: ARG002
+        color: ColorToken,  # noqa: ARG002
     ) -> Figure | None:
         """Each operation in a colour of its own."""
         from iolab.loads.metadata.charts import operation_latency_distribution_figure

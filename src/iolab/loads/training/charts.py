@@ -57,7 +57,7 @@ def step_parts_chart(
     ]
     keys, bars = legend_and_stacked_bar_plots(rows, legend)
     upright = LineSegments(
-        token=INK, segments=[(job.threshold, None, job.threshold, None)], dash=(2, 3), width=1.2
+        color=INK, segments=[(job.threshold, None, job.threshold, None)], dash=(2, 3), width=1.2
     )
     left_out = len(known) - len(drawn)
     notes = [
@@ -92,7 +92,7 @@ def _step_time_bars(
         heading = ": ".join(filter(None, (name, _other_axes_text(point))))
         doubt = "" if point.level is VerdictLevel.VALID else f" {point.level.value}"
         yield StackedBar(
-            tuple(_step_time_parts(point, style.token)),
+            tuple(_step_time_parts(point, style.color)),
             heading if heading != before else "",
             name=str(accelerator_count_of_point(workload, point)),
             total=doubt.strip(),
@@ -100,10 +100,10 @@ def _step_time_bars(
         before = heading
 
 
-def _step_time_parts(point: PointSummary, color_token: ColorToken) -> Iterator[StackedBarPart]:
+def _step_time_parts(point: PointSummary, color: ColorToken) -> Iterator[StackedBarPart]:
     for (spec, _), shade in zip(PARTS, SHADES, strict=True):
         share = point.metric_value(spec.key) or 0.0
-        yield StackedBarPart(share, color_token, percent_text(share), shade)
+        yield StackedBarPart(share, color, percent_text(share), shade)
 
 
 def _accelerators_above_threshold_sentence(

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from iolab.core.metric import Metric, VerdictLevel
 from iolab.core.study import Study
 from iolab.record import Record
-from iolab.report.charts.palette import RAISED, ColorToken, series_token
+from iolab.report.charts.palette import RAISED, ColorToken, series_color_token
 from iolab.report.charts.scale import LEFT, PLOT_WIDTH, WIDTH, ChartAxis, Scale
 from iolab.report.numbers import REPEATS_TOO_FAR_APART, TOO_FEW_REPEATS, missing_interval_reason
 from iolab.report.short_names import short_configuration_names, short_plot_label
@@ -81,7 +81,7 @@ class Mark(Record, kw_only=True):
     `slot` is which of how many series that stand side by side at each stop of the axis it is of.
     """
 
-    token: ColorToken
+    color: ColorToken
     slot: tuple[int, int] = (0, 1)
     opacity: float = 1.0
     series: ColorToken | None = None
@@ -176,7 +176,7 @@ class LineEndLabel(Record):
 
     text: str
     value: float
-    token: ColorToken
+    color: ColorToken
 
 
 class Plot(Record):
@@ -322,7 +322,7 @@ def outside_window_shading(begin_s: float, end_s: float, run_end_s: float) -> li
     """What is before and after the measured window, up to the last second."""
     spans = [(0.0, begin_s), (end_s, run_end_s)]
     kept = [(max(a, 0.0), min(b, run_end_s)) for a, b in spans if min(b, run_end_s) - a > 1e-3]
-    return [Rectangles(token=RAISED, boxes=[(a, None, b, None) for a, b in kept])] if kept else []
+    return [Rectangles(color=RAISED, boxes=[(a, None, b, None) for a, b in kept])] if kept else []
 
 
 def timeline_marks(
@@ -428,7 +428,7 @@ class ConfigurationStyle(Record):
     """
 
     title: str
-    token: ColorToken
+    color: ColorToken
     short_name: str = ""
 
     @property
@@ -452,7 +452,9 @@ def series_styles(study: Study) -> SeriesStyles:
     names = short_configuration_names(study.configurations)
     return {
         configuration.id: ConfigurationStyle(
-            configuration.title, series_token(index), "" if name == configuration.title else name
+            configuration.title,
+            series_color_token(index),
+            "" if name == configuration.title else name,
         )
         for index, (configuration, name) in enumerate(zip(study.configurations, names, strict=True))
     }

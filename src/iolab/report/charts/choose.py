@@ -128,14 +128,14 @@ def charts_over_axis(
         if curve.search.workload.id == workload.id and curve.axis == axis
     }
     lines = chart_lines_over_axis(points, axis, styles, own, knees)
-    figures, others = _rate_and_latency_charts_over_load(workload, axis, lines)
+    figures, others = _load_and_tradeoff_charts(workload, axis, lines)
     for further in remaining_lines_in_groups(lines, workload.rate_metric):
-        for part in _rate_and_latency_charts_over_load(workload, axis, further):
+        for part in _load_and_tradeoff_charts(workload, axis, further):
             others += part
     return BriefAndAppendixCharts(figures, others)
 
 
-def _rate_and_latency_charts_over_load(
+def _load_and_tradeoff_charts(
     workload: Workload, axis_name: str, lines: Sequence[ChartLine]
 ) -> BriefAndAppendixCharts:
     """Rate and latency over the load, and for the appendix one against the other."""
@@ -201,7 +201,7 @@ def chart_lines_over_axis(
         )
         curve = curves.get((configuration, fixed))
         knee = curve.knee.load if curve else knees.get((configuration, fixed))
-        lines.append(ChartLine(name, style.token, dash, tuple(own), curve, knee=knee, title=title))
+        lines.append(ChartLine(name, style.color, dash, tuple(own), curve, knee=knee, title=title))
     return lines
 
 
@@ -234,7 +234,7 @@ def latency_distribution_charts(
             label=styles[chart_data.result.configuration].label
             if several
             else _axis_values_label(chart_data.result),
-            token=styles[chart_data.result.configuration].token,
+            color=styles[chart_data.result.configuration].color,
             opacity=1.0
             if several
             else _OPACITY_MIN + (1 - _OPACITY_MIN) * index / (len(chosen) - 1),
@@ -267,13 +267,13 @@ def _axis_values_label(result: RunResult) -> str:
 
 
 def run_latency_distribution_chart(
-    subject: str, chart_data: RunChartData, token: ColorToken
+    subject: str, chart_data: RunChartData, color: ColorToken
 ) -> Figure | None:
     """One run's latency by percentile: reads, and writes dashed."""
     dashes: Sequence[tuple[int, ...]] = ((), (5, 3), (1, 3))
     curves = [curve for curve in chart_data.per_operation if curve.inverse_tail_fractions]
     drawn = [
-        StyledLatencyCurve(curve, curve.name, token, 1.0, dash)
+        StyledLatencyCurve(curve, curve.name, color, 1.0, dash)
         for curve, dash in zip(curves, dashes, strict=False)
     ]
     return latency_distribution_figure(subject, "Latency by percentile", drawn) if drawn else None

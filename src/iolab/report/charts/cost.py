@@ -90,7 +90,7 @@ def _capacity_text(configuration: Configuration) -> str:
 
 def _cost_bar(style: ConfigurationStyle, cost: ProcurementCost, capacity_text: str) -> StackedBar:
     pieces = (
-        StackedBarPart(amount, style.token, _amount_text(amount), shade)
+        StackedBarPart(amount, style.color, _amount_text(amount), shade)
         for amount, shade in zip(server_network_storage_costs(cost), SHADES, strict=True)
     )
     heading = ": ".join(filter(None, (escape_invisible(style.label), capacity_text)))
@@ -140,7 +140,7 @@ def value_for_money_chart(
         [
             LabelledPoint(
                 styles[rate.dividend.configuration].label,
-                styles[rate.dividend.configuration].token,
+                styles[rate.dividend.configuration].color,
                 capacity.value,
                 rate.value,
                 rate.dividend.level,

@@ -51,7 +51,7 @@ class StyledLatencyCurve(Record):
 
     curve: LatencyCurve
     label: str
-    token: ColorToken
+    color: ColorToken
     opacity: float = 1.0
     dash: tuple[int, ...] = ()
     title: str = ""
@@ -61,13 +61,13 @@ def latency_distribution_figure(
     subject: str,
     title: str,
     styled_curves: Sequence[StyledLatencyCurve],
-    noun: str = "I/Os",
+    operation_noun: str = "I/Os",
     *,
     has_configuration_colors: bool = False,
 ) -> Figure:
     """The curves of one run (read, write) or of one workload (its axis values).
 
-    `noun` is what has the latency.
+    `operation_noun` is what has the latency.
     """
     shown = [line for line in styled_curves[:CURVES_MAX] if line.curve.inverse_tail_fractions]
     scale = log_scale("ns", [v for line in shown for v in line.curve.lat_ns])
@@ -76,21 +76,21 @@ def latency_distribution_figure(
     )
     marks = [mark for line in shown for mark in _curve_marks(line, scale, reach)]
     ends = [
-        LineEndLabel(line.label, scale.to_scale_unit(line.curve.lat_ns[-1]), line.token)
+        LineEndLabel(line.label, scale.to_scale_unit(line.curve.lat_ns[-1]), line.color)
         for line in shown
     ]
     left_out = len(styled_curves) - len(shown)
-    note = "To the right, each step is one more nine. A curve ends where its " + noun
+    note = "To the right, each step is one more nine. A curve ends where its " + operation_noun
     note += " become too few."
     if left_out > 0:
         note += f" {counted_noun(left_out, 'curve')} more in the table."
     return Figure(
         subject=subject,
         title=title,
-        finding=_distribution_sentences_text([line.curve for line in shown], noun),
+        finding=_distribution_sentences_text([line.curve for line in shown], operation_noun),
         note=note,
-        plots=(Plot(HEIGHT, marks, _percentile_axis(reach, noun), scale, ends),),
-        table=_percentile_table(title, [line.curve for line in styled_curves], noun),
+        plots=(Plot(HEIGHT, marks, _percentile_axis(reach, operation_noun), scale, ends),),
+        table=_percentile_table(title, [line.curve for line in styled_curves], operation_noun),
         has_configuration_colors=has_configuration_colors,
     )
 
@@ -104,7 +104,9 @@ def latency_at_percentile(curve: LatencyCurve, percent: float) -> float | None:
     return curve.lat_ns[index]
 
 
-def _curve_marks(styled_curve: StyledLatencyCurve, scale: Scale, tail_max: float) -> list[Mark]:
+def _curve_marks(
+    styled_curve: StyledLatencyCurve, scale: Scale, max_inverse_tail_fraction: float
+) -> list[Mark]:
     """The curve, and a dot at each percentile that the axis names."""
     places = [
         (math.log10(tail), scale.to_scale_unit(lat))
@@ -114,54 +116,56 @@ def _curve_marks(styled_curve: StyledLatencyCurve, scale: Scale, tail_max: float
     ]
     dots = [
         (math.log10(tick), scale.to_scale_unit(lat))
-        for tick, _ in _percentile_ticks(tail_max)
+        for tick, _ in _percentile_ticks(max_inverse_tail_fraction)
         if (lat := latency_at_percentile(styled_curve.curve, 100.0 - 100.0 / tick)) is not None
     ]
     curve = Line(
-        token=styled_curve.token,
+        color=styled_curve.color,
         places=places,
         dash=styled_curve.dash,
         opacity=styled_curve.opacity,
         tip=MarkTooltip(styled_curve.title or styled_curve.label),
     )
-    return [curve, Markers(token=styled_curve.token, places=dots, size=26)] if dots else [curve]
+    return [curve, Markers(color=styled_curve.color, places=dots, size=26)] if dots else [curve]
 
 
-def _percentile_ticks(tail_max: float) -> list[tuple[float, str]]:
+def _percentile_ticks(max_inverse_tail_fraction: float) -> list[tuple[float, str]]:
     """The named percentiles within reach."""
-    return [(tail, text) for tail, text in _TICKS if tail <= tail_max]
+    return [(tail, text) for tail, text in _TICKS if tail <= max_inverse_tail_fraction]
 
 
-def _percentile_axis(tail_max: float, noun: str) -> ChartAxis:
+def _percentile_axis(max_inverse_tail_fraction: float, operation_noun: str) -> ChartAxis:
     """The percentile axis, in decades of 1/(1-q)."""
-    ticks = tuple((math.log10(tail), text) for tail, text in _percentile_ticks(tail_max))
-    scale = Scale(1.0, "", 0.0, math.log10(tail_max), ())
-    return ChartAxis(scale, ticks, f"percentile of the {noun}", "nines", has_grid=True)
+    ticks = tuple(
+        (math.log10(tail), text) for tail, text in _percentile_ticks(max_inverse_tail_fraction)
+    )
+    scale = Scale(1.0, "", 0.0, math.log10(max_inverse_tail_fraction), ())
+    return ChartAxis(scale, ticks, f"percentile of the {operation_noun}", "nines", has_grid=True)
 
 
-def _distribution_sentences_text(curves: Sequence[LatencyCurve], noun: str) -> str:
+def _distribution_sentences_text(curves: Sequence[LatencyCurve], operation_noun: str) -> str:
     """Each curve in a sentence; of many only the first and the last."""
     if len(curves) > SENTENCES_MAX:
         curves = (curves[0], curves[-1])
-    return " ".join(_latency_curve_sentence(curve, noun) for curve in curves)
+    return " ".join(_latency_curve_sentence(curve, operation_noun) for curve in curves)
 
 
-def _latency_curve_sentence(curve: LatencyCurve, noun: str) -> str:
+def _latency_curve_sentence(curve: LatencyCurve, operation_noun: str) -> str:
     """What a curve says: its median and its last supported percentile."""
     median = latency_at_percentile(curve, 50.0)
     last = next((p for p in reversed(MARKS) if latency_at_percentile(curve, p) is not None), None)
     if median is None or last is None:
-        return f"{escape_invisible(curve.name)}: too few {noun} for a percentile."
+        return f"{escape_invisible(curve.name)}: too few {operation_noun} for a percentile."
     tail = latency_at_percentile(curve, last)
     return (
-        f"{escape_invisible(curve.name)}: half of the {noun} within {format_ns(median)}, "
+        f"{escape_invisible(curve.name)}: half of the {operation_noun} within {format_ns(median)}, "
         f"{last:g} % within {format_ns(tail or 0.0)}."
     )
 
 
-def _percentile_table(title: str, curves: Sequence[LatencyCurve], noun: str) -> Table:
+def _percentile_table(title: str, curves: Sequence[LatencyCurve], operation_noun: str) -> Table:
     heads = text_and_number_columns(
-        ("Curve",), (capitalised(noun), *(f"p{percent:g}" for percent in MARKS))
+        ("Curve",), (capitalised(operation_noun), *(f"p{percent:g}" for percent in MARKS))
     )
     rows = tuple(
         row_of_cells(

@@ -95,7 +95,7 @@ class ChartLine(Record):
     """
 
     name: str
-    token: ColorToken
+    color: ColorToken
     dash: tuple[int, ...]
     points: tuple[PointSummary, ...]
     curve: LoadCurve | None = None
@@ -239,7 +239,7 @@ def line_chart(
     drawn, common = lines_with_short_names_and_common_part(
         best_lines_that_fit_chart(lines, quantities[0].key)
     )
-    if len({line.token for line in drawn}) == len(drawn):
+    if len({line.color for line in drawn}) == len(drawn):
         drawn = [replace(line, dash=()) for line in drawn]  # colours tell them apart
     in_steps = len(panels) > 1 and _has_room_for_bars(drawn, axis_name)
     x = parameter_axis_of_lines(drawn, axis_name, *quantities, equally_spaced=in_steps)
@@ -294,7 +294,7 @@ def _bars_plot(
         ends = [interval_in_scale_unit(interval, scale) for _, _, interval, _ in points]
         marks.append(
             Bars(
-                token=line.token,
+                color=line.color,
                 places=[(at, scale.to_scale_unit(value)) for at, value, _, _ in points],
                 slot=(index, len(drawn_lines)),
                 levels=[level for *_, level in points],
@@ -347,7 +347,7 @@ def _lines_plot(
             tails += line_end_labels(thin, axis_name, tail.key, scale, tail.label)
     highest = max(tails, key=lambda end: end.value, default=None)
     if highest is not None:  # one name for all that are dashed
-        ends.append(highest if alone else replace(highest, token=MUTED))
+        ends.append(highest if alone else replace(highest, color=MUTED))
     for reference in references:
         marks += _reference_line_marks(drawn_lines, axis_name, reference.key, scale)
         labels = [
@@ -355,7 +355,7 @@ def _lines_plot(
             for line in drawn_lines
             for end in line_end_labels(line, axis_name, reference.key, scale, reference.label)
         ]
-        ends += [replace(end, token=MUTED) for end in labels[:1]]
+        ends += [replace(end, color=MUTED) for end in labels[:1]]
     words = f"{solid.label}; {dashed[0].label} small, dashed" if dashed and not alone else ""
     unit = f"{scale.unit}, {words}" if words else ""
     return Plot(height, marks, x_axis, scale, ends, unit=unit)
@@ -371,8 +371,8 @@ def _reference_line_marks(
         places = tuple((at, scale.to_scale_unit(value)) for at, value, *_ in points)
         if places and places not in drawn:
             drawn.add(places)
-            token = MUTED if len(drawn) == 1 else line.token
-            yield LineMark(token=token, places=places, dash=(1, 3))
+            color = MUTED if len(drawn) == 1 else line.color
+            yield LineMark(color=color, places=places, dash=(1, 3))
 
 
 def _scale_of_quantities(lines: Sequence[ChartLine], quantities: Sequence[ChartQuantity]) -> Scale:
@@ -457,19 +457,19 @@ def line_and_point_marks(
 
     `tooltip_name` is what a pointer is told that they are of.
     """
-    token, points = line.token, points_on_axis(line, axis_name, metric_key)
-    marks = prediction_marks(line.curve, metric_key, scale, token, tooltip_name)
+    color, points = line.color, points_on_axis(line, axis_name, metric_key)
+    marks = prediction_marks(line.curve, metric_key, scale, color, tooltip_name)
     if not points:
         return marks
     places = [(at, scale.to_scale_unit(value)) for at, value, _, _ in points]
     levels = [level for _, _, _, level in points]
-    marks += connecting_line_marks(token, places, levels, line.dash)
+    marks += connecting_line_marks(color, places, levels, line.dash)
     ends = [interval_in_scale_unit(interval, scale) for _, _, interval, _ in points]
-    return [*marks, *markers_with_intervals(token, places, levels, MarkTooltip(tooltip_name, ends))]
+    return [*marks, *markers_with_intervals(color, places, levels, MarkTooltip(tooltip_name, ends))]
 
 
 def markers_with_intervals(
-    token: ColorToken,
+    color: ColorToken,
     places: Sequence[tuple[float, float]],
     levels: Sequence[VerdictLevel],
     tip: MarkTooltip,
@@ -479,19 +479,19 @@ def markers_with_intervals(
         (x, ends[0], x, ends[1]) for (x, _), ends in zip(places, tip.intervals, strict=True) if ends
     ]
     known = [bool(ends) for ends in tip.intervals]
-    drawn = Markers(token=token, places=places, levels=levels, have_intervals=known, tip=tip)
-    return [LineSegments(token=token, segments=bars), drawn] if bars else [drawn]
+    drawn = Markers(color=color, places=places, levels=levels, have_intervals=known, tip=tip)
+    return [LineSegments(color=color, segments=bars), drawn] if bars else [drawn]
 
 
 def connecting_line_marks(
-    token: ColorToken,
+    color: ColorToken,
     places: Sequence[tuple[float, float]],
     levels: Sequence[VerdictLevel],
     dash: Sequence[float],
 ) -> list[Mark]:
     """The line through places that are not invalid; those stand alone."""
     joined = not_invalid_places(places, levels)
-    return [LineMark(token=token, places=joined, dash=dash)] if len(joined) > 1 else []
+    return [LineMark(color=color, places=joined, dash=dash)] if len(joined) > 1 else []
 
 
 def not_invalid_places(
@@ -514,14 +514,14 @@ def interval_in_scale_unit(
 
 
 def prediction_marks(
-    curve: LoadCurve | None, metric_key: str, scale: Scale, token: ColorToken, tooltip_name: str
+    curve: LoadCurve | None, metric_key: str, scale: Scale, color: ColorToken, tooltip_name: str
 ) -> list[Mark]:
     """The band, an upright at the knee, and open circles at predicted loads."""
     if curve is None or curve.metric != metric_key:
         return []
     knee = float(curve.knee.load)
     upright = LineSegments(
-        token=token,
+        color=color,
         segments=[(knee, None, knee, None)],
         dash=(1, 4),
         width=1,
@@ -536,12 +536,12 @@ def prediction_marks(
     ]
     ends = [(scale.to_scale_unit(point.low), scale.to_scale_unit(point.high)) for point in guessed]
     circles = Markers(
-        token=token,
+        color=color,
         places=[(float(point.load), scale.to_scale_unit(point.rate)) for point in guessed],
         marker_style=MarkerStyle.OPEN,
         tip=MarkTooltip(tooltip_name, ends, [PREDICTED] * len(guessed)),
     )
-    return [Band(token=token, places=band, opacity=_BAND), upright, circles]
+    return [Band(color=color, places=band, opacity=_BAND), upright, circles]
 
 
 def _predicted_interval_values(curve: LoadCurve | None, metric_key: str) -> list[float]:
@@ -608,7 +608,7 @@ def line_end_labels(
 ) -> list[LineEndLabel]:
     """What stands beside the line's last point, where it has one."""
     points = points_on_axis(line, axis_name, metric_key)
-    return [LineEndLabel(text, scale.to_scale_unit(points[-1][1]), line.token)] if points else []
+    return [LineEndLabel(text, scale.to_scale_unit(points[-1][1]), line.color)] if points else []
 
 
 def lines_sentence(axis_name: str, lines: Sequence[ChartLine], quantity: ChartQuantity) -> str:
@@ -734,15 +734,15 @@ def joined_point_tables(figures: Iterable[Figure]) -> list[Table]:
     ]
 
 
-def _join_quantity_columns(table: Table, other: Table) -> Table:
+def _join_quantity_columns(first: Table, second: Table) -> Table:
     """The table with the quantities of another of the same points, before the verdict."""
     more = slice(_POINT_COLUMNS, -1)
     return replace(
-        table,
-        columns=(*table.columns[:-1], *other.columns[more], table.columns[-1]),
+        first,
+        columns=(*first.columns[:-1], *second.columns[more], first.columns[-1]),
         rows=tuple(
             (*row[:-1], *same[more], row[-1])
-            for row, same in zip(table.rows, other.rows, strict=True)
+            for row, same in zip(first.rows, second.rows, strict=True)
         ),
     )
 

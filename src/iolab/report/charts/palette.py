@@ -81,11 +81,11 @@ TEXT_PAIRS: Final = (
 """Every (text, paper) pair that a report sets; each keeps a contrast of 4.5:1 (WCAG 2.2 AA)."""
 
 
-def series_token(index: int) -> ColorToken:
+def series_color_token(index: int) -> ColorToken:
     """The token of the series at `index`; beyond the last the colours come again."""
     return SERIES[index % len(SERIES)]
 
 
 def css_declarations(*, dark: bool) -> str:
     """The CSS declarations of all tokens for one paper."""
-    return "".join(f"--{token.name}:{token.dark if dark else token.light};" for token in TOKENS)
+    return "".join(f"--{color.name}:{color.dark if dark else color.light};" for color in TOKENS)

@@ -118,7 +118,7 @@ class Dot(Record):
     """
 
     name: str
-    token: ColorToken
+    color: ColorToken
     value: Metric
     level: VerdictLevel | None = None
     note: str = ""
@@ -165,7 +165,7 @@ def dot_chart(
     scale = _value_scale(dots)
     titles = [escape_invisible(row.title) for row in drawn]
     names, common = distinct_parts_and_common_part(titles)
-    are_named = len({dot.token for dot in dots}) > 1
+    are_named = len({dot.color for dot in dots}) > 1
     if are_named or " " not in common:  # a word alone tells nothing without the rest of its title
         names, common = titles, ""
     lanes, texts, height = (
@@ -259,7 +259,7 @@ def _lay_out_lanes(rows: Sequence[DotRow], names: Sequence[str]) -> _LaneLayout:
         start = top + (height - LINE_GAP * (len(lines) - 1)) / 2
         places = [(0.0, start + LINE_GAP * i, line) for i, line in enumerate(lines)]
         texts.append(
-            TextMark(token=INK, places=places, align="end", dx=-12, dy=MIDDLE, is_fixed=True)
+            TextMark(color=INK, places=places, align="end", dx=-12, dy=MIDDLE, is_fixed=True)
         )
         top += height + ROW_GAP
     return _LaneLayout(lanes, texts, round(top))
@@ -272,14 +272,14 @@ def _lay_out_lanes_under_headings(rows: Sequence[DotRow], names: Sequence[str]) 
     top = 0.0
     for row, name in zip(rows, names, strict=True):
         heading = (0.0, top + LANE / 2, excerpt(name, HEADING_CHARACTERS))
-        texts.append(TextMark(token=INK, places=[heading], dy=MIDDLE, has_rim=True, is_fixed=True))
+        texts.append(TextMark(color=INK, places=[heading], dy=MIDDLE, has_rim=True, is_fixed=True))
         for dot in row.dots:
             top += LANE
             lanes.append(_DotLane(dot, row, top + LANE / 2))
             place = (0.0, top + LANE / 2, short_plot_label(dot.name))
             texts.append(
                 TextMark(
-                    token=dot.token, places=[place], align="end", dx=-12, dy=MIDDLE, is_fixed=True
+                    color=dot.color, places=[place], align="end", dx=-12, dy=MIDDLE, is_fixed=True
                 )
             )
         top += LANE + ROW_GAP
@@ -288,7 +288,7 @@ def _lay_out_lanes_under_headings(rows: Sequence[DotRow], names: Sequence[str]) 
 
 def _ratio_one_line_marks(dots: Sequence[Dot]) -> list[Mark]:
     """Of ratios an upright where both are the same."""
-    upright = LineSegments(token=MUTED, segments=[(1.0, None, 1.0, None)], width=1, dash=(3, 3))
+    upright = LineSegments(color=MUTED, segments=[(1.0, None, 1.0, None)], width=1, dash=(3, 3))
     return [] if dots[0].value.unit else [upright]
 
 
@@ -297,9 +297,9 @@ def _lane_marks(lanes: Sequence[_DotLane], scale: Scale) -> Iterator[Mark]:
     base = None if scale.is_logarithmic else 0.0
     for lane in lanes:
         end = None if base is None else scale.to_scale_unit(lane.dot.value.value or 0.0)
-        yield LineSegments(token=RULE, segments=[(base, lane.y, end, lane.y)], width=1)
-    for token in dict.fromkeys(lane.dot.token for lane in lanes):
-        own = [lane for lane in lanes if lane.dot.token == token]
+        yield LineSegments(color=RULE, segments=[(base, lane.y, end, lane.y)], width=1)
+    for color in dict.fromkeys(lane.dot.color for lane in lanes):
+        own = [lane for lane in lanes if lane.dot.color == color]
         places = [(scale.to_scale_unit(lane.dot.value.value or 0.0), lane.y) for lane in own]
         spread = [
             (scale.to_scale_unit(ends[0]), lane.y, scale.to_scale_unit(ends[1]), lane.y)
@@ -307,18 +307,18 @@ def _lane_marks(lanes: Sequence[_DotLane], scale: Scale) -> Iterator[Mark]:
             if (ends := lane.dot.value.displayable_interval) is not None
         ]
         if spread:
-            yield LineSegments(token=token, segments=spread, width=3, opacity=0.45)
+            yield LineSegments(color=color, segments=spread, width=3, opacity=0.45)
         texts = [", ".join(filter(None, (lane.row.title, lane.dot.note))) for lane in own]
         tip = MarkTooltip(own[0].dot.title or own[0].dot.name, texts=texts)
         levels = [lane.dot.level or VerdictLevel.VALID for lane in own]
         known = [lane.dot.value.displayable_interval is not None for lane in own]
-        yield Markers(token=token, places=places, levels=levels, have_intervals=known, tip=tip)
+        yield Markers(color=color, places=places, levels=levels, have_intervals=known, tip=tip)
         rights = [max((x, *(s[2] for s in spread if s[1] == y))) for x, y in places]
         values = [
             (end, y, _dot_value_text(lane.dot, scale))
             for lane, end, (_, y) in zip(own, rights, places, strict=True)
         ]
-        yield TextMark(token=INK, series=token, places=values, dx=BESIDE, dy=MIDDLE)
+        yield TextMark(color=INK, series=color, places=values, dx=BESIDE, dy=MIDDLE)
 
 
 def _dot_value_text(dot: Dot, scale: Scale) -> str:
@@ -349,7 +349,7 @@ class StackedBarPart(Record):
     """A part of a bar: `text` stands in it where it has room."""
 
     amount: float
-    token: ColorToken
+    color: ColorToken
     text: str = ""
     opacity: float = 1.0
 
@@ -376,7 +376,7 @@ def legend_and_stacked_bar_plots(
     for row in bars_of_parts:
         if row.heading:
             text = (0.0, top + 11, excerpt(row.heading, HEADING_CHARACTERS))
-            marks.append(TextMark(token=INK, places=[text], is_fixed=True))
+            marks.append(TextMark(color=INK, places=[text], is_fixed=True))
             top += LINE_GAP + 3
         marks += _stacked_bar_marks(row, top, high)
         top += BAR + ROW_GAP
@@ -394,8 +394,8 @@ def _legend_marks(legend: Sequence[tuple[str, StackedBarPart]]) -> Iterator[Mark
     widths = [24 + CHARACTER * len(name) for name, _ in legend]
     for (name, piece), left in zip(legend, accumulate([0.0, *widths]), strict=False):
         square = [(left, 2.0, left + 9, 11.0)]
-        yield Rectangles(token=piece.token, boxes=square, opacity=piece.opacity, has_rim=True)
-        yield TextMark(token=MUTED, places=[(left + 13, 11, name)])
+        yield Rectangles(color=piece.color, boxes=square, opacity=piece.opacity, has_rim=True)
+        yield TextMark(color=MUTED, places=[(left + 13, 11, name)])
 
 
 def _stacked_bar_marks(row: StackedBar, bar_top: float, axis_end: float) -> Iterator[Mark]:
@@ -405,24 +405,24 @@ def _stacked_bar_marks(row: StackedBar, bar_top: float, axis_end: float) -> Iter
         end = start + piece.amount
         if piece.amount > PIECE_LEAST * axis_end:
             box = [(start, bar_top, end, bar_top + BAR)]
-            yield Rectangles(token=piece.token, boxes=box, opacity=piece.opacity, has_rim=True)
+            yield Rectangles(color=piece.color, boxes=box, opacity=piece.opacity, has_rim=True)
         if PLOT_WIDTH * piece.amount / axis_end > CHARACTER * len(piece.text) + 6:
-            token = PAPER if piece.opacity == 1 else INK
+            color = PAPER if piece.opacity == 1 else INK
             place = [((start + end) / 2, middle, piece.text)]
-            yield TextMark(token=token, places=place, align="middle", dy=MIDDLE)
+            yield TextMark(color=color, places=place, align="middle", dy=MIDDLE)
         start = end
     if row.name:
         place = [(0.0, middle, row.name)]
-        yield TextMark(token=MUTED, places=place, align="end", dx=-6, dy=MIDDLE, is_fixed=True)
+        yield TextMark(color=MUTED, places=place, align="end", dx=-6, dy=MIDDLE, is_fixed=True)
     if row.total:
-        yield TextMark(token=INK, places=[(start, middle, row.total)], dx=6, dy=MIDDLE)
+        yield TextMark(color=INK, places=[(start, middle, row.total)], dx=6, dy=MIDDLE)
 
 
 class LabelledPoint(NamedTuple):
     """A point of two figures with the name that stands beside it."""
 
     name: str
-    token: ColorToken
+    color: ColorToken
     x: Metric
     y: Metric
     level: VerdictLevel | None
@@ -448,18 +448,18 @@ def labelled_points_plot(points: Sequence[LabelledPoint], divisor_unit: str = ""
     heights = [POINTS_HEIGHT * (1 - y_scale.fraction(y)) for _, y in places]
     spread = non_overlapping_positions(heights, LINE_GAP, 0, POINTS_HEIGHT)
     marks: list[Mark] = []
-    for (name, token, x, y, level), place, height, label in zip(
+    for (name, color, x, y, level), place, height, label in zip(
         points, places, heights, spread, strict=True
     ):
         is_right = x_scale.fraction(place[0]) > 0.5
         dots = Markers(
-            token=token, places=[place], levels=[level or VerdictLevel.VALID], tip=MarkTooltip(name)
+            color=color, places=[place], levels=[level or VerdictLevel.VALID], tip=MarkTooltip(name)
         )
         bars = [(low, place[1], high, place[1]) for low, high in _interval_ends(x, x_scale)]
         # Beside its interval, which would strike it through.
         words_at = bars[0][0 if is_right else 2] if bars else place[0]
         words = TextMark(
-            token=token,
+            color=color,
             places=[(words_at, place[1], short_plot_label(name))],
             align="end" if is_right else "start",
             dx=-BESIDE if is_right else BESIDE,
@@ -468,7 +468,7 @@ def labelled_points_plot(points: Sequence[LabelledPoint], divisor_unit: str = ""
         )
         bars += [(place[0], low, place[0], high) for low, high in _interval_ends(y, y_scale)]
         # Below all words, whose rims part them from the bars of other points.
-        marks = [LineSegments(token=token, segments=bars), *marks] if bars else marks
+        marks = [LineSegments(color=color, segments=bars), *marks] if bars else marks
         marks += [dots, words]
     across = replace(
         value_axis_of_scale(x_scale), has_grid=True, title=f"{x_scale.unit} {divisor_unit}".rstrip()

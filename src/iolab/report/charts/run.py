@@ -94,26 +94,28 @@ NAME_CHARACTERS: Final = 40
 
 
 def timeline_chart(
-    subject: str, timeline: Timeline, token: ColorToken, noun: str = "I/O"
+    subject: str, timeline: Timeline, color: ColorToken, operation_noun: str = "I/O"
 ) -> Figure:
     """The panels stacked; the run's own colour for the first line, ink and grey for the others.
 
-    `noun` is what the load consists of.
+    `operation_noun` is what the load consists of.
     """
     panels = timeline.panels[:PANELS_MAX]
     plots = tuple(
-        _panel_plot(panel, timeline, token, HEAD + number * (PANEL_HEIGHT + GAP))
+        _panel_plot(panel, timeline, color, HEAD + number * (PANEL_HEIGHT + GAP))
         for number, panel in enumerate(panels)
     )
     last = replace(
-        plots[-1], x=seconds_axis(_timeline_end_s(timeline), f"seconds since the first {noun}")
+        plots[-1],
+        x=seconds_axis(_timeline_end_s(timeline), f"seconds since the first {operation_noun}"),
     )
     return Figure(
         subject=subject,
         title=TIMELINE_TITLE,
         finding=" ".join(_panel_sentence(panel, timeline) for panel in panels[:2]),
         note=(
-            f"Means over {format_duration_s(timeline.cell_s)} (p99: of all {noun}s in it). "
+            f"Means over {format_duration_s(timeline.cell_s)} "
+            f"(p99: of all {operation_noun}s in it). "
             "Shaded: not part of the result (warm-up, or not every host ran)."
         ),
         plots=(*plots[:-1], last),
@@ -125,7 +127,7 @@ def _timeline_end_s(timeline: Timeline) -> float:
     return timeline.at_s[-1] + timeline.cell_s / 2
 
 
-def _panel_plot(panel: Panel, timeline: Timeline, token: ColorToken, top: float) -> Plot:
+def _panel_plot(panel: Panel, timeline: Timeline, color: ColorToken, top: float) -> Plot:
     values = [v for trace in panel.lines for v in trace.values if v is not None]
     scale = (
         log_scale(panel.unit, values, max_ticks=3)
@@ -136,9 +138,9 @@ def _panel_plot(panel: Panel, timeline: Timeline, token: ColorToken, top: float)
     marks: list[Mark] = outside_window_shading(timeline.window_begin_s, timeline.window_end_s, end)
     ends = []
     for index, trace in enumerate(panel.lines[:LINES_MAX]):
-        colour, dash = _trace_token_and_dash(trace, index, token)
+        colour, dash = _trace_token_and_dash(trace, index, color)
         width = 1.2 if dash else 1.5
-        line = Line(token=colour, places=(), width=width, dash=dash, tip=MarkTooltip(trace.name))
+        line = Line(color=colour, places=(), width=width, dash=dash, tip=MarkTooltip(trace.name))
         marks += timeline_marks(timeline.at_s, trace.values, scale, line)
         last = last_known_value(trace.values)
         ends += (
@@ -148,13 +150,13 @@ def _panel_plot(panel: Panel, timeline: Timeline, token: ColorToken, top: float)
 
 
 def _trace_token_and_dash(
-    trace: PanelLine, index: int, token: ColorToken
+    trace: PanelLine, index: int, color: ColorToken
 ) -> tuple[ColorToken, tuple[float, ...]]:
     """Colour and dash: a line with a colour of its own is solid."""
-    if trace.token is not None:
-        return trace.token, ()
+    if trace.color is not None:
+        return trace.color, ()
     place = min(index, len(_DASHES) - 1)
-    return (token, INK, MUTED)[place], _DASHES[place]
+    return (color, INK, MUTED)[place], _DASHES[place]
 
 
 def _values_in_measured_window(trace: PanelLine, timeline: Timeline) -> list[float]:
@@ -215,7 +217,7 @@ def _mean_or_highest_of_span(values: Sequence[float], panel: Panel) -> float:
     return max(values) if panel.unit == "ns" else math.fsum(values) / len(values)
 
 
-def heat_map_chart(subject: str, heat: HeatMap, token: ColorToken) -> Figure:
+def heat_map_chart(subject: str, heat: HeatMap, color: ColorToken) -> Figure:
     """The map in shades of the run's colour, with p50 and p99 over it."""
     scale = _latency_axis_scale(heat)
     x = seconds_axis(heat.moment_edges_s[-1], "seconds since the first I/O")
@@ -223,13 +225,13 @@ def heat_map_chart(subject: str, heat: HeatMap, token: ColorToken) -> Figure:
     named = (("p50", heat.p50_ns, ()), ("p99", heat.p99_ns, (4, 3)))
     marks = [
         *outside_window_shading(heat.window_begin_s, heat.window_end_s, heat.moment_edges_s[-1]),
-        *_heat_map_cell_marks(heat, scale, token),
+        *_heat_map_cell_marks(heat, scale, color),
         *_window_edge_marks(heat),
     ]
     ends = []
     for name, values, dash in named:
-        rim = Line(token=PAPER, places=(), width=3.6, opacity=0.75)
-        line = Line(token=INK, places=(), width=1.5, dash=dash, tip=MarkTooltip(name))
+        rim = Line(color=PAPER, places=(), width=3.6, opacity=0.75)
+        line = Line(color=INK, places=(), width=1.5, dash=dash, tip=MarkTooltip(name))
         marks += [
             *timeline_marks(at_s, values, scale, rim),
             *timeline_marks(at_s, values, scale, line),
@@ -248,7 +250,7 @@ def heat_map_chart(subject: str, heat: HeatMap, token: ColorToken) -> Figure:
         ),
         plots=(
             Plot(HEAT_HEIGHT, marks, x, scale, ends, top=HEAT_HEAD),
-            _heat_map_legend_plot(token),
+            _heat_map_legend_plot(color),
         ),
         table=_heat_map_table(heat),
     )
@@ -297,7 +299,7 @@ def heat_map_segments_by_shade(heat: HeatMap) -> dict[int, list[HeatMapSegment]]
     return by_shade
 
 
-def _heat_map_cell_marks(heat: HeatMap, scale: Scale, token: ColorToken) -> Iterator[Mark]:
+def _heat_map_cell_marks(heat: HeatMap, scale: Scale, color: ColorToken) -> Iterator[Mark]:
     """One mark a shade: lines as thick as a band."""
     edges = [scale.to_scale_unit(edge) for edge in heat.latency_edges_ns]
     middles = [math.sqrt(low * high) for low, high in pairwise(edges)]
@@ -308,7 +310,7 @@ def _heat_map_cell_marks(heat: HeatMap, scale: Scale, token: ColorToken) -> Iter
             for band, start, after in spans
         ]
         if pieces:
-            yield LineSegments(token=token, segments=pieces, width=thick, opacity=_OPACITY[shade])
+            yield LineSegments(color=color, segments=pieces, width=thick, opacity=_OPACITY[shade])
 
 
 def _window_edge_marks(heat: HeatMap) -> list[Mark]:
@@ -319,17 +321,17 @@ def _window_edge_marks(heat: HeatMap) -> list[Mark]:
         if 0 < at < heat.moment_edges_s[-1] - _NEAR_S
     ]
     pieces = [(at, None, at, None) for at in edges]
-    return [LineSegments(token=INK, segments=pieces, width=1, dash=(1, 3))] if edges else []
+    return [LineSegments(color=INK, segments=pieces, width=1, dash=(1, 3))] if edges else []
 
 
-def _heat_map_legend_plot(token: ColorToken) -> Plot:
+def _heat_map_legend_plot(color: ColorToken) -> Plot:
     """The shades and from which share on they stand, over the plot."""
     marks: list[Mark] = []
     for index, (text, opacity) in enumerate(zip(_KEYS, _OPACITY, strict=True)):
         left = 4.0 - LEFT + index * _KEY_WIDTH
         box = (left, 0.0, left + _KEY, _KEY)
-        marks.append(Rectangles(token=token, boxes=[box], opacity=opacity))
-        marks.append(TextMark(token=MUTED, places=[(left + 15, _KEY / 2, text)], dy=MIDDLE))
+        marks.append(Rectangles(color=color, boxes=[box], opacity=opacity))
+        marks.append(TextMark(color=MUTED, places=[(left + 15, _KEY / 2, text)], dy=MIDDLE))
     return Plot(_KEY, marks, top=HEAT_HEAD - _KEY_UP)
 
 
@@ -396,7 +398,7 @@ def _highest_latency_text(values: Sequence[float | None]) -> str:
 
 
 def host_rates_chart(
-    subject: str, result: RunResult, metric_key: str, token: ColorToken, table: Table
+    subject: str, result: RunResult, metric_key: str, color: ColorToken, table: Table
 ) -> Figure | None:
     """The hosts' values of the metric `metric_key`; None where fewer than two have one.
 
@@ -414,17 +416,17 @@ def host_rates_chart(
     (slow, least), (fast, most) = rates[0], rates[-1]
     ends = [
         LineEndLabel(slow, scale.to_scale_unit(least), INK),
-        LineEndLabel(fast, scale.to_scale_unit(most), token),
+        LineEndLabel(fast, scale.to_scale_unit(most), color),
         LineEndLabel("mean", scale.to_scale_unit(mean), MUTED),
     ]
     places = [(float(rank), scale.to_scale_unit(value)) for rank, value in enumerate(values, 1)]
     tip = MarkTooltip(texts=[name for name, _ in rates])
     level = scale.to_scale_unit(mean)
     marks: list[Mark] = [
-        LineSegments(token=MUTED, segments=[(None, level, None, level)], width=1, dash=(4, 3)),
-        Markers(token=token, places=places, size=40, tip=tip)
+        LineSegments(color=MUTED, segments=[(None, level, None, level)], width=1, dash=(4, 3)),
+        Markers(color=color, places=places, size=40, tip=tip)
         if len(values) <= DOTS_MAX
-        else Line(token=token, places=places, width=2, tip=tip),
+        else Line(color=color, places=places, width=2, tip=tip),
     ]
     count = len(values)
     named = sorted({1, count, *(round(count * part) for part in (0.25, 0.5, 0.75))} - {0})

@@ -61,7 +61,7 @@ class ScalingLine(Record):
     """One curve over hosts with its name and look."""
 
     name: str
-    token: ColorToken
+    color: ColorToken
     dash: tuple[int, ...]
     scaling: HostScaling
 
@@ -76,7 +76,7 @@ class ScalingLine(Record):
             )
             for step in self.scaling.steps
         )
-        return ChartLine(self.name, self.token, self.dash, points)
+        return ChartLine(self.name, self.color, self.dash, points)
 
 
 def host_scaling_chart(subject: str, scaling_lines: Sequence[ScalingLine]) -> Figure:
@@ -134,7 +134,7 @@ def host_efficiency_chart(subject: str, scaling_lines: Sequence[ScalingLine]) ->
     lines = [curve.chart_line_with_efficiency for curve in scaling_lines]
     figure = quantity_chart(subject, HOSTS_AXIS, lines, EFFICIENCY)
     steps = [step for curve in scaling_lines[:LINES_MAX] for step in curve.scaling.steps]
-    full = LineSegments(token=MUTED, segments=[(None, 100.0, None, 100.0)], dash=(2, 3), width=1)
+    full = LineSegments(color=MUTED, segments=[(None, 100.0, None, 100.0)], dash=(2, 3), width=1)
     (plot,) = figure.plots
     notes = ["Dotted: 100 %, what each of the fewest gives."]
     notes += error_bar_notes(
@@ -195,7 +195,7 @@ def _ideal_and_usl_lines(line: ScalingLine, scale: Scale) -> list[Mark]:
     """The ideal, and the law where it is known."""
     low, high = line.scaling.first_step.host_count, line.scaling.steps[-1].host_count
     ideal = LineMark(
-        token=MUTED,
+        color=MUTED,
         places=[
             (at, scale.to_scale_unit(v))
             for at, v in zip(
@@ -210,7 +210,7 @@ def _ideal_and_usl_lines(line: ScalingLine, scale: Scale) -> list[Mark]:
         return [ideal]
     loads = [low + (high - low) * index / _LAW_SAMPLES for index in range(_LAW_SAMPLES + 1)]
     law = [(at, scale.to_scale_unit(line.scaling.usl_fit.predicted_rate(at))) for at in loads]
-    return [ideal, LineMark(token=line.token, places=law, width=5, opacity=0.25)]
+    return [ideal, LineMark(color=line.color, places=law, width=5, opacity=0.25)]
 
 
 def _scaling_sentence(line: ScalingLine, *, with_name: bool) -> str:

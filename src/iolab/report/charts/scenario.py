@@ -47,7 +47,7 @@ FOOT: Final = 4.0
 
 
 def scenario_chart(
-    subject: str, scenarios: Sequence[ScenarioFigures], token: ColorToken, finding: str
+    subject: str, scenarios: Sequence[ScenarioFigures], color: ColorToken, finding: str
 ) -> Figure:
     """Every run of a point; phases and events are those of the first."""
     first = scenarios[0]
@@ -64,7 +64,7 @@ def scenario_chart(
                 *_phase_labels(first, rates),
                 *_unhealthy_span_marks(first),
                 *_event_line_marks(first),
-                *_run_line_marks(scenarios, lambda scenario: scenario.rates, rates, token),
+                *_run_line_marks(scenarios, lambda scenario: scenario.rates, rates, color),
                 *_event_markers(first, rates),
             ],
             titled if not p99s else seconds_axis(end),
@@ -79,7 +79,7 @@ def scenario_chart(
         marks = [
             *bands,
             *_event_line_marks(first),
-            *_run_line_marks(scenarios, lambda scenario: scenario.p99s_ns, scale, token),
+            *_run_line_marks(scenarios, lambda scenario: scenario.p99s_ns, scale, color),
         ]
         if p50s:
             marks += _run_line_marks(scenarios[:1], lambda scenario: scenario.p50s_ns, scale, MUTED)
@@ -100,7 +100,7 @@ def _run_line_marks(
     scenarios: Sequence[ScenarioFigures],
     values_of: Callable[[ScenarioFigures], Sequence[float | None]],
     scale: Scale,
-    token: ColorToken,
+    color: ColorToken,
 ) -> list[Mark]:
     """The first run over the others."""
     marks: list[Mark] = []
@@ -108,7 +108,7 @@ def _run_line_marks(
         values = values_of(scenario)
         name = f"repeat {number}" if len(scenarios) > 1 else ""
         look = Line(
-            token=token,
+            color=color,
             places=(),
             opacity=1.0 if number == 1 else OTHER_REPEATS,
             tip=MarkTooltip(name),
@@ -123,13 +123,13 @@ def _phase_bands(scenario: ScenarioFigures) -> list[Mark]:
         (phase.start_s, None, phase.start_s + phase.seconds, None)
         for phase in scenario.phases[1::2]
     ]
-    return [Rectangles(token=RAISED, boxes=boxes)] if boxes else []
+    return [Rectangles(color=RAISED, boxes=boxes)] if boxes else []
 
 
 def _phase_labels(scenario: ScenarioFigures, scale: Scale) -> list[Mark]:
     return [
         TextMark(
-            token=MUTED,
+            color=MUTED,
             places=[
                 (phase.start_s, scale.high, phase.id) for phase in scenario.phases[row::NAME_ROWS]
             ],
@@ -143,7 +143,7 @@ def _phase_labels(scenario: ScenarioFigures, scale: Scale) -> list[Mark]:
 
 def _unhealthy_span_marks(scenario: ScenarioFigures) -> list[Mark]:
     pieces = [(begin, 0.0, end, 0.0) for begin, end in scenario.unhealthy_spans_s]
-    return [LineSegments(token=INVALID, segments=pieces, width=FOOT)] if pieces else []
+    return [LineSegments(color=INVALID, segments=pieces, width=FOOT)] if pieces else []
 
 
 def _start_times_and_titles_of_events(scenario: ScenarioFigures) -> list[tuple[float, str]]:
@@ -154,7 +154,7 @@ def _start_times_and_titles_of_events(scenario: ScenarioFigures) -> list[tuple[f
 
 def _event_line_marks(scenario: ScenarioFigures) -> list[Mark]:
     pieces = [(at, None, at, None) for at, _ in _start_times_and_titles_of_events(scenario)]
-    return [LineSegments(token=INK, segments=pieces, width=1, dash=(2, 3))] if pieces else []
+    return [LineSegments(color=INK, segments=pieces, width=1, dash=(2, 3))] if pieces else []
 
 
 def _event_markers(scenario: ScenarioFigures, scale: Scale) -> list[Mark]:
@@ -164,7 +164,7 @@ def _event_markers(scenario: ScenarioFigures, scale: Scale) -> list[Mark]:
         return []
     return [
         Markers(
-            token=INK,
+            color=INK,
             places=[(at, scale.high) for at, _ in started],
             marker_style=MarkerStyle.PLAIN,
             tip=MarkTooltip(texts=[title for _, title in started]),

@@ -43,12 +43,12 @@ _NARROWEST: Final = 1.04
 class PanelLine(Record):
     """One line of a panel, one value for each time of the detail's grid; None where unknown.
 
-    `token` is its colour where it has one of its own, as an operation has.
+    `color` is its colour where it has one of its own, as an operation has.
     """
 
     name: str
     values: tuple[float | None, ...]
-    token: ColorToken | None = None
+    color: ColorToken | None = None
 
 
 class Panel(Record):

@@ -58,7 +58,7 @@ class SentinelRuns(Record):
 
 
 def steady_state_rounds_chart(
-    subject: str, series: PreconditioningRounds, token: ColorToken
+    subject: str, series: PreconditioningRounds, color: ColorToken
 ) -> Figure:
     """The rate of each round; over the last window its average, ±10 % of it, and its slope."""
     verdict = series.verdict
@@ -66,10 +66,10 @@ def steady_state_rounds_chart(
     scale = linear_scale("1/s", [*series.iops, *band])
     places = [(float(at), scale.to_scale_unit(rate)) for at, rate in enumerate(series.iops, 1)]
     marks: list[Mark] = [
-        Line(token=token, places=places),
-        Markers(token=token, places=places, marker_style=MarkerStyle.PLAIN, tip=MarkTooltip()),
+        Line(color=color, places=places),
+        Markers(color=color, places=places, marker_style=MarkerStyle.PLAIN, tip=MarkTooltip()),
     ]
-    ends = [LineEndLabel("IOPS", places[-1][1], token)] if places else []
+    ends = [LineEndLabel("IOPS", places[-1][1], color)] if places else []
     if verdict is not None:
         marks = [*_steady_window_marks(verdict, scale), *marks]
         ends.append(LineEndLabel("average", scale.to_scale_unit(verdict.average), MUTED))
@@ -98,14 +98,14 @@ def _steady_window_marks(verdict: SteadyStateVerdict, scale: Scale) -> list[Mark
         (at, scale.to_scale_unit(verdict.intercept + verdict.slope * at)) for at in (first, last)
     ]
     return [
-        Rectangles(token=MUTED, boxes=[(first, low, last, high)], opacity=_BAND),
+        Rectangles(color=MUTED, boxes=[(first, low, last, high)], opacity=_BAND),
         Line(
-            token=MUTED,
+            color=MUTED,
             places=[(first, level), (last, level)],
             width=1.2,
             tip=MarkTooltip("average"),
         ),
-        Line(token=INK, places=fitted, width=1.2, dash=(1.5, 3), tip=MarkTooltip("fitted line")),
+        Line(color=INK, places=fitted, width=1.2, dash=(1.5, 3), tip=MarkTooltip("fitted line")),
     ]
 
 
@@ -145,7 +145,7 @@ def _deviation_from_average_text(rate: float, verdict: SteadyStateVerdict) -> st
     return percent_text(rate / verdict.average - 1, signed=True) if verdict.average > 0 else ""
 
 
-def sentinel_chart(subject: str, sentinel_runs: SentinelRuns, token: ColorToken) -> Figure:
+def sentinel_chart(subject: str, sentinel_runs: SentinelRuns, color: ColorToken) -> Figure:
     """The sentinel's runs against their place in the session; runs in doubt are shaded."""
     scale = linear_scale(sentinel_runs.unit, sentinel_runs.metric_values)
     places = [
@@ -156,11 +156,11 @@ def sentinel_chart(subject: str, sentinel_runs: SentinelRuns, token: ColorToken)
         (float(alarm.last_trusted_order), None, float(alarm.moved_order), None)
         for alarm in sentinel_runs.alarms
     ]
-    marks: list[Mark] = [Rectangles(token=RAISED, boxes=doubted)] if doubted else []
+    marks: list[Mark] = [Rectangles(color=RAISED, boxes=doubted)] if doubted else []
     levels = [run.verdict.level for run in sentinel_runs.runs]
     marks += [
-        Line(token=token, places=places, width=1.2),
-        Markers(token=token, places=places, levels=levels, tip=MarkTooltip()),
+        Line(color=color, places=places, width=1.2),
+        Markers(color=color, places=places, levels=levels, tip=MarkTooltip()),
     ]
     return Figure(
         subject=subject,

@@ -83,7 +83,7 @@ def draw_inline_svg(figure: Figure) -> SvgDrawing:
         _svg_element(
             view,
             f'class="chart{name}" role="img" aria-label="{alt}"',
-            _SvgWriter(lambda token: token.css, toggled).figure_body(view),
+            _SvgWriter(lambda color: color.css, toggled).figure_body(view),
         )
         for view, name in views
     ]
@@ -92,7 +92,7 @@ def draw_inline_svg(figure: Figure) -> SvgDrawing:
 
 def svg_document(figure: Figure, *, font: str = "sans-serif") -> str:
     """The figure as an SVG document of its own, in the colours of light paper."""
-    body = _SvgWriter(lambda token: token.light, frozenset()).figure_body(figure)
+    body = _SvgWriter(lambda color: color.light, frozenset()).figure_body(figure)
     head = f'xmlns="http://www.w3.org/2000/svg" font-family="{font}"'
     return _svg_element(figure, head, body)
 
@@ -105,7 +105,7 @@ def _svg_element(figure: Figure, attributes: str, body: str) -> str:
 
 def _series_color_of_mark(mark: Mark) -> ColorToken | None:
     """The series that a mark is of."""
-    return mark.series or (mark.token if mark.token in SERIES else None)
+    return mark.series or (mark.color if mark.color in SERIES else None)
 
 
 def _colors_of_hideable_configurations(figure: Figure) -> frozenset[ColorToken]:
@@ -153,7 +153,7 @@ class _SvgWriter:
             drawn += self._tick_lines(plot, "grid", 0, plot.height, FAINT)
         return drawn
 
-    def _tick_lines(self, plot: Plot, name: str, y: float, length: float, token: ColorToken) -> str:
+    def _tick_lines(self, plot: Plot, name: str, y: float, length: float, color: ColorToken) -> str:
         """A line for each tick of the axis, each with a place of its own, since they move."""
         lines = [
             _element_text(
@@ -163,7 +163,7 @@ class _SvgWriter:
             )
             for x, _ in _visible_x_ticks(plot)
         ]
-        return _element_text("g", "".join(lines), data_x=name, stroke=self.paint(token))
+        return _element_text("g", "".join(lines), data_x=name, stroke=self.paint(color))
 
     def _x_axis_elements(self, plot: Plot) -> Iterator[str]:
         """The axis of x: its line with ticks, its labels and its title."""
@@ -216,13 +216,13 @@ class _SvgWriter:
             non_overlapping_positions(wanted, LINE_GAP, 0, plot.height),
             strict=True,
         ):
-            whose = self._color_name_if_hideable(end.token)
+            whose = self._color_name_if_hideable(end.color)
             name = short_plot_label(end.text)
-            text = self._text_element(name, plot.width + LABEL_GAP, y + MIDDLE, end.token)
+            text = self._text_element(name, plot.width + LABEL_GAP, y + MIDDLE, end.color)
             yield f"<g{_attributes_text(data_c=whose)}>{text}</g>" if whose else text
 
     def _text_element(
-        self, text: str, x: float, y: float, token: ColorToken, anchor: str = "start"
+        self, text: str, x: float, y: float, color: ColorToken, anchor: str = "start"
     ) -> str:
         if not text:
             return ""
@@ -231,10 +231,10 @@ class _SvgWriter:
             "y": _coord_text(y),
             "text_anchor": None if anchor == "start" else anchor,
         }
-        return _element_text("text", _escape_xml(text), **place, fill=self.paint(token))
+        return _element_text("text", _escape_xml(text), **place, fill=self.paint(color))
 
-    def _color_name_if_hideable(self, token: ColorToken | None) -> str | None:
-        return token.name if token in self.hideable_series and token else None
+    def _color_name_if_hideable(self, color: ColorToken | None) -> str | None:
+        return color.name if color in self.hideable_series and color else None
 
     def _mark_group(self, mark: Mark, plot: Plot) -> str:
         """The mark's group."""
@@ -262,7 +262,7 @@ class _SvgWriter:
             case Line(has_dots=True):
                 return self._mark_elements(
                     Markers(
-                        token=mark.token,
+                        color=mark.color,
                         places=_places_with_value(mark),
                         marker_style=MarkerStyle.PLAIN,
                         size=14,
@@ -314,7 +314,7 @@ class _SvgWriter:
             for (x, y, x2, y2), level in zip(corners, mark.levels, strict=False)
             if level is VerdictLevel.INVALID
         )
-        return _element_text("path", d=path, stroke=self.paint(mark.token)) if path else ""
+        return _element_text("path", d=path, stroke=self.paint(mark.color)) if path else ""
 
     def _bar_interval_elements(
         self, mark: Bars, corners: Sequence[tuple[float, float, float, float]], plot: Plot
@@ -344,7 +344,7 @@ class _SvgWriter:
                 )
                 for x, y in mark.places
             ),
-            stroke=self.paint(mark.token),
+            stroke=self.paint(mark.color),
             stroke_width=_stroke_width_text(mark.width),
             stroke_linecap="round",
             stroke_linejoin="round",
@@ -353,9 +353,9 @@ class _SvgWriter:
 
     @_mark_elements.register
     def _marker_elements(self, mark: Markers, plot: Plot) -> str:
-        stroke: ColorToken | None = mark.token
+        stroke: ColorToken | None = mark.color
         width = 1.6
-        fill: str | None = self.paint(mark.token)
+        fill: str | None = self.paint(mark.color)
         if mark.marker_style is MarkerStyle.OPEN:
             fill, width = self.paint(PAPER), 1.2
         elif mark.marker_style is MarkerStyle.RING:
@@ -410,7 +410,7 @@ class _SvgWriter:
         return _element_text(
             "path",
             d="".join(path),
-            stroke=self.paint(mark.token),
+            stroke=self.paint(mark.color),
             stroke_width=_stroke_width_text(mark.width),
             stroke_dasharray=_dash_array_text(mark.dash),
         )
@@ -419,7 +419,7 @@ class _SvgWriter:
     def _bar_elements(self, mark: Bars, plot: Plot) -> str:
         corners = list(_bar_corners(mark, plot))
         levels = mark.levels or [None] * len(corners)
-        fill = self.paint(mark.token)
+        fill = self.paint(mark.color)
         return "".join(
             self._rectangle_elements(
                 [box],
@@ -434,7 +434,7 @@ class _SvgWriter:
     @_mark_elements.register
     def _rectangle_mark_elements(self, mark: Rectangles, plot: Plot) -> str:
         look = {
-            "fill": self.paint(mark.token),
+            "fill": self.paint(mark.color),
             "stroke": self.paint(PAPER) if mark.has_rim else None,
         }
         return self._rectangle_elements(_box_corners(mark, plot), look)
@@ -460,7 +460,7 @@ class _SvgWriter:
         lower = [(plot.x_in_plot(x), plot.y_in_plot(low)) for x, low, _ in mark.places]
         upper = [(plot.x_in_plot(x), plot.y_in_plot(high)) for x, _, high in reversed(mark.places)]
         return _element_text(
-            "path", d=f"{_path_data([*lower, *upper])}Z", fill=self.paint(mark.token)
+            "path", d=f"{_path_data([*lower, *upper])}Z", fill=self.paint(mark.color)
         )
 
     @_mark_elements.register
@@ -482,7 +482,7 @@ class _SvgWriter:
             if mark.has_rim
             else ""
         )
-        return _element_text("g", f"{rim}{inside}", fill=self.paint(mark.token), text_anchor=anchor)
+        return _element_text("g", f"{rim}{inside}", fill=self.paint(mark.color), text_anchor=anchor)
 
 
 def _visible_x_ticks(plot: Plot) -> list[tuple[float, str]]:

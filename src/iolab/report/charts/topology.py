@@ -296,7 +296,7 @@ def _line_svg(x1: float, y1: float, x2: float, y2: float) -> str:
     )
 
 
-def _box_svg(side: _TopologyBox, x: float, y: float, height: float) -> str:
+def _box_svg(box: _TopologyBox, x: float, y: float, height: float) -> str:
     """A rounded box with its name and lines."""
     frame = (
         f'<rect x="{x}" y="{y}" width="{_BOX}" height="{height}" rx="6" fill="none" '
@@ -304,7 +304,7 @@ def _box_svg(side: _TopologyBox, x: float, y: float, height: float) -> str:
     )
     lines = [
         _text_svg(text, x + 12, y + 20 + _LINE * n, bold=bold)
-        for n, (text, bold) in enumerate(side.wrapped_lines_and_is_name)
+        for n, (text, bold) in enumerate(box.wrapped_lines_and_is_name)
     ]
     return frame + "".join(lines)
 

@@ -94,7 +94,7 @@ def latency_tradeoff_chart(
     if held:
         level = scales[1].to_scale_unit(held.latency_ns)
         across = [(None, level, None, level)]
-        marks.append(LineSegments(token=MUTED, segments=across, dash=(1, 3), width=1.2))
+        marks.append(LineSegments(color=MUTED, segments=across, dash=(1, 3), width=1.2))
     ends: list[LineEndLabel] = []
     for (index, key), places in placed.items():
         line, latency = drawn[index], latencies[keys.index(key)]
@@ -106,7 +106,7 @@ def latency_tradeoff_chart(
         marks += _line_marks(places, line, key, dash, name, scales)
         marks += _knee_and_limit_marks(places, line, key, held, scales)
         label = latency.label if alone or dash else line.name
-        ends.append(LineEndLabel(label, scales[1].to_scale_unit(places[-1][2]), line.token))
+        ends.append(LineEndLabel(label, scales[1].to_scale_unit(places[-1][2]), line.color))
     return Figure(
         subject=subject,
         title=f"{capitalised(list_text(latency.name for latency in latencies))} against "
@@ -118,7 +118,7 @@ def latency_tradeoff_chart(
                 *([f"Dashed: {latencies[1].label}."] if len(latencies) > 1 else []),
                 *not_valid_mark_notes({point.level for *_, point in every}),
                 *_error_bar_notes(every, keys),
-                *_knee_and_limit_notes(drawn, held),
+                *_knee_and_limit_legend(drawn, held),
                 *hidden_lines_notes(lines, drawn),
                 *([note] if note else []),
             ]
@@ -169,8 +169,8 @@ def _line_marks(
     levels = [point.level for *_, point in line_points]
     tip = MarkTooltip(name, ends, texts=[text for text, *_ in line_points])
     return [
-        *connecting_line_marks(line.token, places, levels, dash),
-        *markers_with_intervals(line.token, places, levels, tip),
+        *connecting_line_marks(line.color, places, levels, dash),
+        *markers_with_intervals(line.color, places, levels, tip),
     ]
 
 
@@ -197,10 +197,10 @@ def _knee_and_limit_marks(
     for index, names in remarks.items():
         _, rate, latency, _ = line_points[index]
         at = scales[0].to_scale_unit(rate), scales[1].to_scale_unit(latency)
-        ring = Markers(token=line.token, places=[at], marker_style=MarkerStyle.RING, size=190)
+        ring = Markers(color=line.color, places=[at], marker_style=MarkerStyle.RING, size=190)
         yield ring
         yield TextMark(
-            token=line.token,
+            color=line.color,
             places=[(*at, ", ".join(names))],
             align="end",
             dx=-11,
@@ -209,7 +209,7 @@ def _knee_and_limit_marks(
         )
 
 
-def _knee_and_limit_notes(lines: Sequence[ChartLine], limit: LatencyLimit | None) -> Iterator[str]:
+def _knee_and_limit_legend(lines: Sequence[ChartLine], limit: LatencyLimit | None) -> Iterator[str]:
     if any(line.knee is not None for line in lines):
         yield "Knee: from here on more load costs more latency than it gains rate."
     if limit is not None:

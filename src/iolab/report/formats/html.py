@@ -121,7 +121,7 @@ def render_html(brief: Brief) -> str:
     """The page; the same brief gives the same bytes."""
     style, page = style_sheet(), build_report_page(brief)
     template = _page_environment().get_template("report.html.j2")
-    colours = tuple((style.legend_text, style.token.css) for style in brief.series_styles.values())
+    colours = tuple((style.legend_text, style.color.css) for style in brief.series_styles.values())
     return template.render(
         brief=brief,
         page=page,
@@ -230,7 +230,7 @@ def template_environment(*folders: Path) -> Environment:
     )
     environment.filters["markdown"] = _markdown_markup
     environment.filters["unbroken"] = text_with_no_break_units
-    environment.globals["kind"] = _block_template_name
+    environment.globals["kind"] = _block_kind_for_templates
     # What a page leads to of runs: nothing, where it does not tell of them one by one.
     environment.globals.update(
         run_anchors=frozenset(), html_table=_table_markup, html_badge=_verdict_badge_markup
@@ -250,7 +250,7 @@ def _markdown_markup(text: str) -> Markup:
     return Markup(markdown_to_html(text))  # noqa: S704 - Markdown without HTML
 
 
-def _block_template_name(block: object) -> str:
+def _block_kind_for_templates(block: object) -> str:
     """What a template calls a block; of paragraphs in a list it gets a tuple."""
     return _BLOCK_KINDS[type(block)]
 

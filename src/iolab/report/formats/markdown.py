@@ -23,7 +23,7 @@ from iolab.report.blocks import (
     appendix_blocks,
     blocks_in_reading_order,
     brief_blocks,
-    title_blocks,
+    title_and_fact_blocks,
 )
 from iolab.report.brief import Brief
 from iolab.report.numbers import verdict_mark
@@ -47,14 +47,14 @@ _STYLE_FORMATS: Final = {
 def render_markdown(brief: Brief) -> str:
     """The brief; the same one gives the same text."""
     page = build_report_page(brief)
-    return _blocks_markdown((*title_blocks(brief, page), *brief_blocks(brief, page)))
+    return _blocks_markdown((*title_and_fact_blocks(brief, page), *brief_blocks(brief, page)))
 
 
 def render_appendix(brief: Brief) -> str:
     """What backs the brief: every caveat, run, host and job."""
     page = build_report_page(brief)
     return _blocks_markdown(
-        (*title_blocks(brief, page, ": appendix"), *appendix_blocks(brief, page))
+        (*title_and_fact_blocks(brief, page, ": appendix"), *appendix_blocks(brief, page))
     )
 
 

@@ -145,7 +145,7 @@ class HostCounter(Record):
 class RunCounters(Record):
     """All that one run's tables tell as counters."""
 
-    operations: Mapping[int, CumulativeOperations]
+    operations_by_number: Mapping[int, CumulativeOperations]
     hosts: tuple[HostCounter, ...]
 
 
@@ -296,10 +296,12 @@ def _sample_indexes_at_steps(times: Floats) -> Ints:
     return np.flatnonzero(last)
 
 
-def openmetrics_document(sessions: Iterable[Mapping[_MetricFamily, Sequence[str]]]) -> str:
+def openmetrics_document(
+    samples_of_sessions: Iterable[Mapping[_MetricFamily, Sequence[str]]],
+) -> str:
     """The samples of several sessions, each family's together, with the end that is required."""
     families: dict[_MetricFamily, list[str]] = {}
-    for samples in sessions:
+    for samples in samples_of_sessions:
         for family, lines in samples.items():
             families.setdefault(family, []).extend(lines)
     parts = []
@@ -327,7 +329,9 @@ def openmetrics_samples(
     results = [result for result, _ in counters.runs]
     # What has no time of its own stands at the end of an export.
     ends = [
-        operation.times_s[-1] for _, run in counters.runs for operation in run.operations.values()
+        operation.times_s[-1]
+        for _, run in counters.runs
+        for operation in run.operations_by_number.values()
     ]
     at_s = (
         max(ends, default=session.created_real_ns / NS_PER_S) if counters.has_timestamps else None
@@ -403,7 +407,7 @@ def _add_operation_counters(
     series: dict[Labels, list[CumulativeOperations]] = {}
     for result, run in counters.runs:
         key = PointKey(result.configuration, result.workload, result.axis, result.excluded_hosts)
-        for number, counted in run.operations.items():
+        for number, counted in run.operations_by_number.items():
             named = (*_point_labels(key), ("operation", operation_name_of_run(result, number)))
             series.setdefault(named, []).append(counted)
     for named, runs in series.items():

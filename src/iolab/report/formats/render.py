@@ -38,7 +38,7 @@ from iolab.report.blocks import (
     UserTextBlock,
     appendix_blocks,
     brief_blocks,
-    finding_block,
+    linked_sentence_block,
     objection_block,
 )
 from iolab.report.brief import Brief
@@ -212,7 +212,7 @@ def _page_filler_blocks(page: ReportPage) -> Iterator[list[Block]]:
         yield [Heading("More charts", 1), FigureGroup(tuple(backing[:2]))]
     for name, items in (
         ("More caveats", [objection_block(own) for own in page.further_caveats]),
-        ("More findings", [finding_block(own) for own in page.further_findings]),
+        ("More findings", [linked_sentence_block(own) for own in page.further_findings]),
     ):
         if items:
             shown = items[:SPARE_ITEMS]
@@ -340,7 +340,7 @@ def _common_document_data(
 def legend_names_and_colors(brief: Brief) -> list[tuple[str, str]]:
     """The names of configurations with their colours on paper; none of a single one."""
     styles = brief.series_styles.values()
-    pairs = [(style.legend_text, style.token.light) for style in styles]
+    pairs = [(style.legend_text, style.color.light) for style in styles]
     return pairs if len(pairs) > 1 else []
 
 

@@ -25,7 +25,7 @@ from iolab.report.blocks import (
     UserTextBlock,
     blocks_in_reading_order,
     brief_blocks,
-    title_blocks,
+    title_and_fact_blocks,
 )
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
@@ -60,7 +60,7 @@ def render_docx(brief: Brief) -> bytes:
     document.core_properties.title = escape_invisible(brief.study.title)
     document.core_properties.author = ""
     page = build_report_page(brief)
-    every = (*title_blocks(brief, page), *brief_blocks(brief, page))
+    every = (*title_and_fact_blocks(brief, page), *brief_blocks(brief, page))
     for block in blocks_in_reading_order(every):
         _add_block(document, block)
     written = io.BytesIO()
