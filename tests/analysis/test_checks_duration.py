@@ -42,6 +42,14 @@ def test_no_run_is_better_than_was_foretold_and_a_whole_one_is_as_good(asked_s: 
     assert level(check_run_too_short, record) is (limit.level if limit else VALID)
 
 
+def test_all_that_is_too_short_is_held_against_one_length() -> None:
+    """What a plan asked too little for, and what measured less of enough, stand on one page."""
+    for asked_s, spans in ((10.0, 10), (30.0, 10)):
+        answer = ask(check_run_too_short, bursts_record([Burst(spans=spans)], runtime_s=asked_s))
+        assert answer.level is INDICATIVE
+        assert "valid needs 20 s" in answer.message
+
+
 def test_time_just_short_of_the_least_is_not_told_as_enough() -> None:
     answer = ask(check_run_too_short, bursts_record([Burst(spans=3, span_s=0.98)]))
     assert answer.level is INVALID

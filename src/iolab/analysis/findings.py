@@ -34,11 +34,11 @@ from iolab.analysis.quotients import (
     rate_quotients,
 )
 from iolab.core.configuration import Configuration, LatencyLimit
-from iolab.core.metric import Metric, VerdictLevel, worst_level
+from iolab.core.metric import Metric, RunResult, VerdictLevel, worst_level
 from iolab.core.metric_spec import BetterDirection, mean_latency_keys, metric_spec
 from iolab.core.resources import RunResources
 from iolab.core.run import RunKey
-from iolab.core.study import Study
+from iolab.core.study import REPEATS_FOR_INTERVAL, Study
 from iolab.core.workload import HOSTS_AXIS, AnyJob, Workload
 from iolab.record import Record
 from iolab.stats.comparison import ComparisonVerdict
@@ -629,6 +629,33 @@ def bottleneck_findings(
             run_keys=tuple(dict.fromkeys((key, *steps))),
             has_phases=study.scenario is not None,
         )
+
+
+class OutlyingRepeat(Record):
+    """A repeat far from the others, and the least and the most of what these agree on."""
+
+    repeat: int
+    value: float
+    others_low: float
+    others_high: float
+
+
+def outlying_repeat(results: Sequence[RunResult], metric: str) -> OutlyingRepeat | None:
+    """The one of three repeats or more that is not close to the others, which are to each other."""
+    values = sorted(
+        (value, result.repeat)
+        for result in results
+        if (value := finite_metric_value(result, metric)) is not None and value > 0
+    )
+    if len(values) < REPEATS_FOR_INTERVAL:
+        return None
+    for place, nearest in ((0, 1), (-1, -2)):
+        value, repeat = values[place]
+        others = [other for other, number in values if number != repeat]
+        distance = max(value / values[nearest][0], values[nearest][0] / value)
+        if distance > CLOSE_RATIO >= max(others) / min(others):
+            return OutlyingRepeat(repeat, value, min(others), max(others))
+    return None
 
 
 def _known_values(point: PointSummary, metric: str) -> list[float]:

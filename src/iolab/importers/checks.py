@@ -31,7 +31,7 @@ from iolab.core.histogram import Histogram
 from iolab.core.libraries import preloads_in_texts
 from iolab.importers.foreign_run import EvidenceKind, OperationFigures
 from iolab.importers.metrics import PERCENTILES, ImportedView, shortest_client_measured_s
-from iolab.study.forecast import RUN_SHORT_S, RUN_USELESS_S
+from iolab.study.forecast import RUN_CUT_TEXT, RUN_SHORT_S, RUN_USELESS_S
 from iolab.text import percent_text, uncapitalised
 from iolab.units import NS_PER_S, format_bytes, format_count, format_ns, format_rate_bytes
 
@@ -398,7 +398,7 @@ def check_imported_run_too_short(view: ImportedView) -> CheckAnswer:
     if seconds < RUN_USELESS_S:
         return invalid_answer(f"Only {text}; {RUN_USELESS_S:.0f} s are the least.", **evidence)
     if seconds < RUN_SHORT_S:
-        return indicative_answer(f"Only {text}; valid needs {RUN_SHORT_S:.0f} s.", **evidence)
+        return indicative_answer(f"Only {text}; {RUN_CUT_TEXT}.", **evidence)
     if run.requested_runtime_s is not None and seconds < RUNTIME_SHARE * run.requested_runtime_s:
         return indicative_answer(f"{text} of {run.requested_runtime_s:.1f} s asked.", **evidence)
     return valid_answer(f"{text}.", **evidence)

@@ -35,6 +35,11 @@ HOSTS_SHOWN: Final = 4
 RUN_ENOUGH_S: Final = 20.0
 """The least that a run is asked for, of which `RUN_SHORT_S` are left."""
 
+RUN_CUT_TEXT: Final = (
+    f"valid needs {RUN_ENOUGH_S:.0f} s, of which edges may cut {RUN_ENOUGH_S - RUN_SHORT_S:.0f} s"
+)
+"""The rule for a run that was planned long enough, or whose plan is not known, and fell short."""
+
 
 def best_level_for_run_length(requested_s: float, measured_s: float) -> VerdictLevel:
     """The best verdict of a run of that length; beforehand both are what the method asks for.

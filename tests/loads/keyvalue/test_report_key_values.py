@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.analysis.points import summarise_points
-from iolab.core.metric import Metric, VerdictLevel
+from iolab.core.metric import Metric, RunResult, VerdictLevel
 from iolab.core.samples import CounterTable
 from iolab.loads.keyvalue.charts import key_value_best_figures
 from iolab.loads.keyvalue.kind import KIND
@@ -18,6 +18,7 @@ from iolab.loads.keyvalue.tables import (
     rate_and_latency_line,
 )
 from iolab.registry import report_kinds
+from iolab.report.best import BestFigure
 from iolab.report.brief import Brief
 from iolab.report.matrix import best_figures_by_operation
 from iolab.report.narrative import linked_finding_sentences
@@ -344,6 +345,33 @@ def test_readers_that_a_writer_seems_to_help_are_noise(rocks: KeySource) -> None
             assert tells(written.noise_text, "2.00×", metric_value_text(rate), "noise")
             (best,) = best_figures_by_operation((reads, written))
             assert best is reads
+
+
+def test_a_repeat_of_the_readers_alone_that_is_far_from_the_others_is_named(
+    rocks: KeySource,
+) -> None:
+    """A writer seems to help only by that repeat: what the others agree on is as fast."""
+    runs = {(run.workload, run.axis): run for run in rocks.results()}
+    axis = next(axis for workload, axis in runs if workload == "read-random")
+    alone, beside = (runs[workload, axis] for workload in ("read-random", "read-while-writing"))
+
+    def run_of(run: RunResult, repeat: int, per_s: float) -> RunResult:
+        rate = replace(run.metrics["ops_per_s"], value=per_s, low=None, high=None)
+        return replace(run, repeat=repeat, metrics={**run.metrics, "ops_per_s": rate})
+
+    def written(*alone_per_s: float) -> BestFigure:
+        repeats = [run_of(alone, number, rate) for number, rate in enumerate(alone_per_s, 1)]
+        points = summarise_points([*repeats, run_of(beside, 1, 38_600.0)], rocks.study)
+        return key_value_best_figures(key_value_point_groups(rocks.study, points), rocks.study)[1]
+
+    figure = written(38_100.0, 15_100.0, 38_200.0)
+    assert tells(figure.doubt_text, "repeat 2 (15.1 k ops/s)", "38.1 to 38.2 k ops/s")
+    assert not figure.noise_text
+    # Repeats that agree leave noise alone, as do others that disagree and faster ones than these.
+    for rates in ((19_000.0, 19_100.0, 19_200.0), (15_000.0, 21_000.0, 30_000.0)):
+        assert "noise" in written(*rates).noise_text
+        assert not written(*rates).doubt_text
+    assert "single runs" in written(19_000.0).noise_text
 
 
 def test_readers_that_a_writer_seems_to_help_are_no_best_in_the_bottom_line(

@@ -32,7 +32,12 @@ from iolab.core.stopping import SteadinessStatus
 from iolab.core.volume import REACHED_TOLERANCE, provisioned_limit
 from iolab.stats.quantiles import has_few_stalls
 from iolab.stats.steady_state import SECONDS_MIN, find_fall_to_plateau
-from iolab.study.forecast import RUN_ENOUGH_S, RUN_SHORT_S, RUN_USELESS_S, best_level_for_run_length
+from iolab.study.forecast import (
+    RUN_CUT_TEXT,
+    RUN_ENOUGH_S,
+    RUN_USELESS_S,
+    best_level_for_run_length,
+)
 from iolab.text import list_text, percent_text
 from iolab.units import format_count
 
@@ -129,7 +134,7 @@ def check_run_too_short(view: RunView) -> CheckAnswer:
             planned = f"The run was planned for {asked_s:.0f} s"
             needs = f"valid needs {RUN_ENOUGH_S:.0f} s"
             return indicative_answer(f"{planned} ({text}); {needs}.", seconds=seconds)
-        return indicative_answer(f"Only {text}; valid needs {RUN_SHORT_S:.0f} s.", seconds=seconds)
+        return indicative_answer(f"Only {text}; {RUN_CUT_TEXT}.", seconds=seconds)
     return valid_answer(f"{text}.", seconds=seconds)
 
 

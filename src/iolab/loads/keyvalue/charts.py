@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from iolab.analysis.findings import CLOSE_RATIO, first_knee_load
+from iolab.analysis.findings import CLOSE_RATIO, first_knee_load, outlying_repeat
 from iolab.analysis.metrics import ios_needed_for_percentile
 from iolab.analysis.pairs import (
     ComparedMetric,
@@ -60,6 +60,7 @@ from iolab.report.numbers import (
     axis_values_text,
     json_object_of_record,
     metric_value_text,
+    range_text,
     ratio_text,
     value_text,
 )
@@ -77,8 +78,11 @@ LARGEST_NOTE: Final = (
     "row at once, and is wider than that of its cell alone."
 )
 
-NOISE_TEXT: Final = "{} the {} of reads at this load without a writer, which cannot help: noise"
+FASTER_THAN_ALONE_TEXT: Final = "{} the {} of reads at this load without a writer, {}"
 """Beside a rate of readers with a writer that is higher than without: how many times that rate."""
+
+NOISE_TEXT: Final = "which cannot help: noise"
+SINGLE_RUNS_NOISE_TEXT: Final = f"{NOISE_TEXT} of single runs"
 
 _SERVICE_NOTE: Final = (
     "Service: from when an operation was sent. Since due: from when the rate wanted it sent, so "
@@ -359,10 +363,11 @@ def key_value_best_figures(
 ) -> tuple[BestFigure, ...]:
     """The most operations a second of each group and configuration, with its main latencies.
 
-    Readers beside a writer that are faster than the same readers alone are told as noise.
+    Readers beside a writer that are faster than the same readers alone are told as noise, unless
+    one repeat of these is far from the others: then that is told.
     """
     alone = {
-        (point.key.configuration, point.key.axis): point.metric_value(WHOLE_OPERATIONS_RATE_KEY)
+        (point.key.configuration, point.key.axis): point
         for group in groups
         if isinstance(group.workload.job, DbBenchJob) and group.workload.job.workload == READ_RANDOM
         for point in group.points
@@ -376,13 +381,34 @@ def key_value_best_figures(
                 tuple(_mean_and_tail_names_and_texts(headline.best, group)) if headline.best else ()
             )
             figure = build_best_figure(headline, texts)
-            rate = alone.get((figure.configuration, figure.axis)) if has_writer else None
-            ratio = (figure.value.value or 0.0) / rate if rate else 0.0
-            noise = ""
-            if rate and ratio > CLOSE_RATIO:
-                noise = NOISE_TEXT.format(ratio_text(ratio), value_text(rate, figure.value.unit))
-            found.append(replace(figure, noise_text=noise))
+            reads = alone.get((figure.configuration, figure.axis)) if has_writer else None
+            found.append(figure if reads is None else _with_doubt_by_reads_alone(figure, reads))
     return tuple(found)
+
+
+def _with_doubt_by_reads_alone(figure: BestFigure, reads_alone: PointSummary) -> BestFigure:
+    """A rate of readers beside a writer, with what speaks against it by that of the same alone."""
+    value, rate = figure.value.value, reads_alone.metric_value(WHOLE_OPERATIONS_RATE_KEY)
+    if not value or not rate or value <= CLOSE_RATIO * rate:
+        return figure
+    unit = figure.value.unit
+
+    def text_with(reason: str) -> str:
+        ratio = ratio_text(value / rate)
+        return FASTER_THAN_ALONE_TEXT.format(ratio, value_text(rate, unit), reason)
+
+    outlier = outlying_repeat(reads_alone.results, WHOLE_OPERATIONS_RATE_KEY)
+    if outlier is not None and value <= CLOSE_RATIO * outlier.others_high:
+        low, high = (value_text(end, unit) for end in (outlier.others_low, outlier.others_high))
+        own = f"repeat {outlier.repeat} ({value_text(outlier.value, unit)})"
+        others = range_text(low, high)
+        return replace(
+            figure, doubt_text=text_with(f"of which {own} is far from the others ({others})")
+        )
+    are_single = figure.value.n == 1 and len(reads_alone.results) == 1
+    return replace(
+        figure, noise_text=text_with(SINGLE_RUNS_NOISE_TEXT if are_single else NOISE_TEXT)
+    )
 
 
 def _mean_and_tail_names_and_texts(
