@@ -39,7 +39,7 @@ def test_no_run_is_better_than_was_foretold_and_a_whole_one_is_as_good(asked_s: 
     study = parse_study(READS, "s", StudyOverrides(sets=(f"method.runtime={asked_s}s",)))
     limit = next(iter(run_length_verdict_limits(study, make_plan(study).runs)), None)
     record = bursts_record([Burst(spans=1, span_s=asked_s + 0.1)], runtime_s=asked_s)
-    assert level(check_run_too_short, record) is (limit.level if limit else VALID)
+    assert level(check_run_too_short, record) is (limit.verdict_level if limit else VALID)
 
 
 def test_all_that_is_too_short_is_held_against_one_length() -> None:

@@ -17,7 +17,7 @@ import pytest
 from iolab.guests.guest import GUEST_DISK, GUEST_SERIAL, Accelerator, GuestSettings
 from iolab.guests.kit.build import GuestKit
 from iolab.guests.machine import QemuAio, QemuMachine, agent_socket_file_name, qemu_argv
-from iolab.hosts.clock import ClockStepMeter
+from iolab.hosts.clock import ClockStepDetector
 from iolab.hosts.push import agent_binary
 from tests.agent.speaker import FINAL, Agent, Said, output
 from tests.e2e.guest_sessions import users_kit
@@ -193,7 +193,7 @@ def test_a_clock_that_is_set_in_a_guest_is_told_by_how_much(
     subprocess.run(["cc", *words], input=SET_CLOCK.encode(), cwd=tmp_path, check=True)
     guest = Guest(node, folder, kit)
     assert guest.hear().is_ == "hello"
-    meter = ClockStepMeter()
+    meter = ClockStepDetector()
 
     def look() -> int | None:
         sample = guest.ask("snapshot")[-1].header

@@ -47,7 +47,7 @@ def served(record: RunRecord, direction: Direction, node: str = "") -> int:
     """Bytes that the hypervisors served, of all guests or those of a node."""
     guest_fleet = guest_fleet_of_run(record)
     assert guest_fleet is not None
-    guests = guest_fleet.runs_on_node(node) if node else guest_fleet.guests
+    guests = guest_fleet.guest_runs_on_node(node) if node else guest_fleet.guests
     return sum(
         block.bytes for guest in guests for block in guest.blocks if block.direction is direction
     )

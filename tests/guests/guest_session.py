@@ -273,7 +273,7 @@ def _plain_result(source: GuestSource, record: RunRecord) -> RunResult:
     nodes = []
     for number, node in enumerate(source.nodes):
         guests = (
-            tuple(one.guest for one in lived.runs_on_node(node))
+            tuple(one.guest for one in lived.guest_runs_on_node(node))
             if (lived := guest_fleet_of_run(record))
             else ()
         )

@@ -14,7 +14,7 @@ from iolab.core.run import DeviceDelta, MonitoredHost, RunRecord
 from iolab.core.workload import Direction
 from iolab.guests.analysis import check_guest_bytes
 from iolab.guests.guest import GuestDiskKind, GuestSettings
-from iolab.guests.nodes import fleet_bytes, hypervisor_runs, written_bytes_by_layer
+from iolab.guests.nodes import fleet_byte_counts, hypervisor_runs, written_bytes_by_layer
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID
 from tests.analysis.records import Burst
 from tests.guests.fleets import (
@@ -96,12 +96,12 @@ def test_replicas_count_over_all_nodes_not_on_each() -> None:
     )
     load = {name: [Burst(ios=0, direction=Direction.WRITE)] for name in GUESTS[2:]}
     nodes = [node(name, 0, 2 * READ) for name in NODES]
-    account = fleet_bytes(view(run(job=WRITES, fleet=fleet, nodes=nodes, bursts=load)))
+    account = fleet_byte_counts(view(run(job=WRITES, fleet=fleet, nodes=nodes, bursts=load)))
     assert account is not None
     assert (
-        account.hypervisor_bytes,
-        account.expected_device_bytes,
-        account.moved_device_bytes,
+        account.hypervisor_read_and_write_bytes,
+        account.expected_device_read_and_write_bytes,
+        account.moved_device_read_and_write_bytes,
     ) == (
         (0, 2 * READ),
         (0.0, 4.0 * READ),
@@ -219,9 +219,9 @@ def test_guests_of_one_kernel_each_count_what_they_did_alone() -> None:
         replace(host, devices=tuple(replace(one, read_bytes=4 * READ) for one in host.devices))
         for host in record.hosts
     ]
-    account = fleet_bytes(view(replace(record, hosts=tuple(hosts)), shared))
+    account = fleet_byte_counts(view(replace(record, hosts=tuple(hosts)), shared))
     assert account is not None
-    assert account.hypervisor_bytes == (4 * READ, 0)
+    assert account.hypervisor_read_and_write_bytes == (4 * READ, 0)
     assert {one.guest_read_and_write_bytes for one in account.guests} == {(READ, 0)}
 
 

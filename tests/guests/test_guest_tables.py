@@ -37,8 +37,8 @@ from iolab.guests.report import (
 from iolab.guests.tables import (
     GUESTS_SHOWN,
     fleet_layer_latencies,
-    guest_placement_table,
     guest_settings_table,
+    guests_by_node_table,
     guests_table,
     outliers_table,
     vcpu_wait_share,
@@ -86,7 +86,7 @@ def test_guests_that_were_there_say_nothing_of_themselves() -> None:
     assert fleet_caveat_texts([told], {"vm": facts_of("vm")}) == ()
     assert guest_settings_table(None) is None
     assert guests_table(told) is None
-    assert rows_of(guest_placement_table(told))[0]["Run by"] == "a hypervisor not ours"
+    assert rows_of(guests_by_node_table(told))[0]["Run by"] == "a hypervisor not ours"
 
 
 def test_guests_that_were_there_and_are_emulated_are_told_as_those() -> None:

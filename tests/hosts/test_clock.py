@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from iolab.hosts.clock import ROUND_TRIPS, ClockOffset, ClockStepMeter, measure_clock_offset
+from iolab.hosts.clock import ROUND_TRIPS, ClockOffset, ClockStepDetector, measure_clock_offset
 from iolab.hosts.message import Message
 from tests.fakes.host import FakeHost
 from tests.fakes.script import LoopClock
@@ -57,7 +57,7 @@ def test_a_second_look_ends_at_a_round_trip_like_that_of_the_first() -> None:
 
 def stepped(*pairs_ms: tuple[float, float]) -> int | None:
     """The step that pairs of real and boot time tell."""
-    meter = ClockStepMeter()
+    meter = ClockStepDetector()
     for real_ms, boot_ms in pairs_ms:
         meter.add_reading(AHEAD_NS + round(real_ms * MS), round(boot_ms * MS))
     return meter.step_ns
@@ -77,7 +77,7 @@ def test_a_clock_that_nobody_sets_has_no_step_however_long_a_run_takes() -> None
 
 def test_without_two_pairs_nothing_is_known() -> None:
     assert stepped() is stepped((0, 0)) is None
-    meter = ClockStepMeter()
+    meter = ClockStepDetector()
     meter.add_reading(1, None)
     meter.add_reading("now", 2)
     assert meter.step_ns is None

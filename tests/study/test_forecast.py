@@ -106,7 +106,7 @@ def test_a_target_that_hides_what_it_is_on_is_told_before_it_runs(
 def test_short_runs_of_several_kinds_are_told_once() -> None:
     """Two of reads and two of a replay, each 5 s too short."""
     (limit,) = forecast_of(READS + REPLAY, "method.runtime=15s", "method.repeats=1").limits
-    assert len(limit.points) == 4
+    assert len(limit.point_digests) == 4
     assert "adds 20 s" in limit.hint
 
 
@@ -119,7 +119,7 @@ def test_runs_that_can_only_be_invalid_are_a_smoke_test() -> None:
 def test_a_run_that_its_edges_may_make_invalid_is_told_so() -> None:
     (near,) = forecast_of(READS, "method.runtime=3s").limits
     (safe,) = forecast_of(READS, "method.runtime=6s").limits
-    assert near.level is safe.level is VerdictLevel.INDICATIVE
+    assert near.verdict_level is safe.verdict_level is VerdictLevel.INDICATIVE
     assert "invalid" in near.reason
     assert "invalid" not in safe.reason
 

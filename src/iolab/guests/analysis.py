@@ -27,18 +27,18 @@ from iolab.guests.guest import Accelerator, booted_guest_settings_of_run
 from iolab.guests.metrics import (
     GuestSelfLimit,
     guest_cpu_shares,
+    guest_iops_limit_uses,
     guest_self_limit,
     guests_with_node_counted_cpu,
     hypervisor_results,
-    iops_limit_uses,
     self_limited_guests,
 )
 from iolab.guests.nodes import (
-    FleetBytes,
+    FleetByteCounts,
     Guest,
     GuestBytes,
     are_disks_modelled,
-    fleet_bytes,
+    fleet_byte_counts,
     guests_of_run,
     hypervisor_runs,
 )
@@ -121,7 +121,7 @@ def check_limited_disk(view: RunView) -> CheckAnswer:
     """Whether the limit that the study puts on each guest's disk shaped the result."""
     settings = booted_guest_settings_of_run(view.record)
     limit = settings.iops_limit if settings else None
-    uses = list(iops_limit_uses(view))
+    uses = list(guest_iops_limit_uses(view))
     if limit is None or not uses:
         return not_applicable_answer("No limit on any guest's disk.")
     fastest = max(uses, key=lambda use: use.busiest_sort_key)
@@ -211,31 +211,33 @@ def check_guest_bound(view: RunView) -> CheckAnswer:
     if not guests:
         return not_applicable_answer(_NO_GUESTS)
     return worst_answer(
-        (_guest_limit_answer(guest, guest_self_limit(view, guest)) for guest in guests),
+        (_guest_self_limit_answer(guest, guest_self_limit(view, guest)) for guest in guests),
         max_key="off",
     )
 
 
-def _guest_limit_answer(guest: Guest, self_limit: GuestSelfLimit) -> CheckAnswer:
+def _guest_self_limit_answer(guest: Guest, self_limit: GuestSelfLimit) -> CheckAnswer:
     engine, below = self_limit.engine_latency_ns, self_limit.hypervisor_latency_ns
     times = engine / below if engine is not None and below else None
     evidence: EvidenceValues = {
         "guest": guest.name,
-        "rho": self_limit.reached_share,
+        "rho": self_limit.reached_depth_share,
         "engine_lat_ns": engine,
         "hypervisor_lat_ns": below,
         "times": times,
         "run_share": self_limit.cpu_shares.run_share if self_limit.cpu_shares else None,
         "wait_share": self_limit.cpu_shares.wait_share if self_limit.cpu_shares else None,
         "off": max(
-            1 - self_limit.reached_share if self_limit.reached_share is not None else 0.0,
+            1 - self_limit.reached_depth_share
+            if self_limit.reached_depth_share is not None
+            else 0.0,
             1 - 1 / max(times or 1, 1),
         ),
     }
-    if self_limit.is_below_requested_depth and self_limit.reached_share is not None:
+    if self_limit.is_below_requested_depth and self_limit.reached_depth_share is not None:
         return invalid_answer(
-            f"Of the requested I/Os, {percent_text(self_limit.reached_share)} were in flight in "
-            f"{guest.name}"
+            f"Of the requested I/Os, {percent_text(self_limit.reached_depth_share)} were in flight "
+            f"in {guest.name}"
             f"{_vcpu_use_text(self_limit)}: the guest was the limit, not what it measured.",
             **evidence,
         )
@@ -244,17 +246,17 @@ def _guest_limit_answer(guest: Guest, self_limit: GuestSelfLimit) -> CheckAnswer
             f"The generator in {guest.name} saw {format_ns(engine)} where its hypervisor "
             f"took {format_ns(below)}{_vcpu_use_text(self_limit)}"
         )
-        if self_limit.level is VerdictLevel.INVALID:
+        if self_limit.verdict_level is VerdictLevel.INVALID:
             return invalid_answer(f"{text}: most of the latency is its processors'.", **evidence)
         where = "in the guest, or on the way between the two"
         return indicative_answer(f"{text}: most of the latency was spent {where}.", **evidence)
-    if self_limit.reached_share is None and below is None:
+    if self_limit.reached_depth_share is None and below is None:
         return unchecked_answer(
             f"{guest.name} has no queue that should be full, and its node does not count its I/Os",
             **evidence,
         )
     return valid_answer(
-        f"The guest {guest.name} kept up{_in_flight_share_text(self_limit)}.", **evidence
+        f"The guest {guest.name} kept up{_in_flight_share_clause(self_limit)}.", **evidence
     )
 
 
@@ -268,16 +270,16 @@ def _vcpu_use_text(self_limit: GuestSelfLimit) -> str:
     )
 
 
-def _in_flight_share_text(self_limit: GuestSelfLimit) -> str:
-    if self_limit.reached_share is None:
+def _in_flight_share_clause(self_limit: GuestSelfLimit) -> str:
+    if self_limit.reached_depth_share is None:
         return ", under a pace"
-    return f" with {percent_text(self_limit.reached_share)} of the I/Os asked for in flight"
+    return f" with {percent_text(self_limit.reached_depth_share)} of the I/Os asked for in flight"
 
 
 @check("guest-bytes", "Bytes of guests and of their nodes")
 def check_guest_bytes(view: RunView) -> CheckAnswer:
     """Whether what guests moved is what their hypervisor served and their nodes' devices moved."""
-    account = fleet_bytes(view)
+    account = fleet_byte_counts(view)
     if account is None:
         return not_applicable_answer("No guest of a known node made load.")
     evidence = _fleet_byte_evidence(account)
@@ -313,10 +315,10 @@ def _guest_byte_answers(guest: GuestBytes, evidence: EvidenceValues) -> Iterator
 
 
 def _node_byte_answers(
-    view: RunView, fleet_byte_counts: FleetBytes, evidence: EvidenceValues
+    view: RunView, byte_counts: FleetByteCounts, evidence: EvidenceValues
 ) -> Iterator[CheckAnswer]:
     """What left all guests against what the devices of all nodes moved."""
-    below = format_bytes(sum(fleet_byte_counts.hypervisor_bytes))
+    below = format_bytes(sum(byte_counts.hypervisor_read_and_write_bytes))
     if are_disks_modelled(view.record):
         yield not_applicable_answer(
             f"The {below} of the guests went to modelled disks.", **evidence
@@ -325,34 +327,34 @@ def _node_byte_answers(
         yield not_applicable_answer(
             f"The {below} of the guests are compared with the storage nodes' disks.", **evidence
         )
-    elif fleet_byte_counts.expected_device_bytes is None:
+    elif byte_counts.expected_device_read_and_write_bytes is None:
         yield not_applicable_answer(
             f"The guests moved {below}; no redundancy is declared, so it is compared with nothing.",
             **evidence,
         )
-    elif fleet_byte_counts.moved_device_bytes is None:
+    elif byte_counts.moved_device_read_and_write_bytes is None:
         yield unchecked_answer(
-            f"the devices of {fleet_byte_counts.unmonitored_node} were not counted", **evidence
+            f"the devices of {byte_counts.unmonitored_node} were not counted", **evidence
         )
     else:
         yield from _node_byte_comparison_answers(
             view,
-            fleet_byte_counts,
-            fleet_byte_counts.expected_device_bytes,
-            fleet_byte_counts.moved_device_bytes,
+            byte_counts,
+            byte_counts.expected_device_read_and_write_bytes,
+            byte_counts.moved_device_read_and_write_bytes,
             evidence,
         )
 
 
 def _node_byte_comparison_answers(
     view: RunView,
-    fleet_byte_counts: FleetBytes,
+    byte_counts: FleetByteCounts,
     expected_read_and_write_bytes: tuple[float, float],
     moved_read_and_write_bytes: tuple[int, int],
     evidence: EvidenceValues,
 ) -> Iterator[CheckAnswer]:
     spans = [span.seconds for span in view.load.measured_part.host_windows if span is not None]
-    slack = fleet_byte_counts.device_count * (
+    slack = byte_counts.device_count * (
         SLACK_BYTES + BACKGROUND_BYTES_PER_S * max(spans, default=0.0)
     )
     for way, place in _DIRECTION_WORDS:
@@ -370,22 +372,25 @@ def _node_byte_comparison_answers(
     yield valid_answer(
         f"The nodes' devices moved {format_bytes(sum(moved_read_and_write_bytes))} where "
         f"{format_bytes(sum(expected_read_and_write_bytes))} "
-        f"were expected for the {format_bytes(sum(fleet_byte_counts.hypervisor_bytes))} of the "
-        "guests.",
+        f"were expected for the {format_bytes(sum(byte_counts.hypervisor_read_and_write_bytes))} "
+        "of the guests.",
         **evidence,
     )
 
 
-def _fleet_byte_evidence(fleet_byte_counts: FleetBytes) -> EvidenceValues:
+def _fleet_byte_evidence(byte_counts: FleetByteCounts) -> EvidenceValues:
     served = [
         guest.hypervisor_read_and_write_bytes
-        for guest in fleet_byte_counts.guests
+        for guest in byte_counts.guests
         if guest.hypervisor_read_and_write_bytes is not None
     ]
-    asked = [guest.guest_read_and_write_bytes for guest in fleet_byte_counts.guests]
-    expected, moved = fleet_byte_counts.expected_device_bytes, fleet_byte_counts.moved_device_bytes
+    asked = [guest.guest_read_and_write_bytes for guest in byte_counts.guests]
+    expected, moved = (
+        byte_counts.expected_device_read_and_write_bytes,
+        byte_counts.moved_device_read_and_write_bytes,
+    )
     return {
-        "guests": len(fleet_byte_counts.guests),
+        "guests": len(byte_counts.guests),
         "asked_read_bytes": sum(read for read, _ in asked),
         "asked_write_bytes": sum(written for _, written in asked),
         "served_read_bytes": sum(read for read, _ in served) if served else None,
@@ -394,7 +399,7 @@ def _fleet_byte_evidence(fleet_byte_counts: FleetBytes) -> EvidenceValues:
         "expected_write_bytes": expected[1] if expected else None,
         "devices_read_bytes": moved[0] if moved else None,
         "devices_write_bytes": moved[1] if moved else None,
-        "devices": fleet_byte_counts.device_count,
+        "devices": byte_counts.device_count,
     }
 
 
@@ -411,4 +416,4 @@ class GuestAnalysis:
     self_limited_hosts = staticmethod(self_limited_guests)
     hosts_with_external_cpu_count = staticmethod(guests_with_node_counted_cpu)
     hypervisor_results = staticmethod(hypervisor_results)
-    kind_specific_resource_uses = staticmethod(iops_limit_uses)
+    kind_specific_resource_uses = staticmethod(guest_iops_limit_uses)

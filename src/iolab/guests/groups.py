@@ -184,7 +184,7 @@ def run_shown_in_node_timeline(plan: Plan, points: Iterable[PointSummary]) -> Ru
     written = {point.digest: point.job.study_values_by_key for point in plan.points}
     runs = [run for point in points if (run := median_run(point)) is not None and run.nodes]
 
-    def published_mix_and_guest_count_key(result: RunResult) -> tuple[bool, bool, int, int]:
+    def timeline_priority_key(result: RunResult) -> tuple[bool, bool, int, int]:
         return (
             result.verdict.level is not VerdictLevel.INVALID,
             _is_published_mix_and_depth(written.get(result.digest, {})),
@@ -192,7 +192,7 @@ def run_shown_in_node_timeline(plan: Plan, points: Iterable[PointSummary]) -> Ru
             -result.verdict.level.rank,
         )
 
-    return max(runs, key=published_mix_and_guest_count_key, default=None)
+    return max(runs, key=timeline_priority_key, default=None)
 
 
 def _is_published_mix_and_depth(study_values: Mapping[str, object]) -> bool:

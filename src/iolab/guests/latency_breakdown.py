@@ -72,13 +72,13 @@ class LatencyBreakdown(Record):
     whole.
     """
 
-    run: str
+    run_name: str
     direction: str
     total_ns: float
     parts: tuple[LatencyPart, ...]
     layers: tuple[tuple[LatencyLayer, float], ...]
     clipped_layers: tuple[LatencyLayer, ...]
-    level: VerdictLevel
+    verdict_level: VerdictLevel
 
 
 class _PartStyle(Record):
@@ -148,9 +148,10 @@ def latency_breakdown_chart(
     ]
     if not drawable:
         return None
-    runs = list(dict.fromkeys(breakdown.run for breakdown in drawable))
+    runs = list(dict.fromkeys(breakdown.run_name for breakdown in drawable))
     drawn = [
-        [breakdown for breakdown in drawable if breakdown.run == run] for run in runs[:RUNS_MAX]
+        [breakdown for breakdown in drawable if breakdown.run_name == run]
+        for run in runs[:RUNS_MAX]
     ]
     rows = [
         _breakdown_bar(breakdown, with_run=breakdown is group[0])
@@ -188,7 +189,9 @@ def _breakdown_bar(breakdown: LatencyBreakdown, *, with_run: bool) -> StackedBar
         for part in breakdown.parts
     )
     total = value_text(breakdown.total_ns, "ns")
-    return StackedBar(tuple(pieces), breakdown.run if with_run else "", breakdown.direction, total)
+    return StackedBar(
+        tuple(pieces), breakdown.run_name if with_run else "", breakdown.direction, total
+    )
 
 
 def _largest_parts_sentence(drawn_breakdowns: Sequence[Sequence[LatencyBreakdown]]) -> str:
@@ -197,7 +200,7 @@ def _largest_parts_sentence(drawn_breakdowns: Sequence[Sequence[LatencyBreakdown
     for breakdown in drawn_breakdowns[-1]:
         largest = max(breakdown.parts, key=lambda part: part.duration_ns)
         lowest, look = breakdown.parts[0], _PART_STYLES[largest.name]
-        start = f"{breakdown.run}: a" if breakdown is drawn_breakdowns[-1][0] else "A"
+        start = f"{breakdown.run_name}: a" if breakdown is drawn_breakdowns[-1][0] else "A"
         where = look.layer_description or look.long_name
         text = (
             f"{start} {breakdown.direction} takes {value_text(breakdown.total_ns, 'ns')}, most of "
@@ -249,10 +252,10 @@ def latency_layers_table(breakdowns: Sequence[LatencyBreakdown]) -> Table:
         means = dict(breakdown.layers)
         shares = {part.name: _part_share_text(part, breakdown) for part in breakdown.parts}
         texts = (
-            breakdown.run,
+            breakdown.run_name,
             breakdown.direction,
             *(value_text(means[layer], "ns") if layer in means else DASH for layer in layers),
             *(shares.get(name, DASH) for name in names),
         )
-        rows.append(row_of_cells(*texts, breakdown.level))
+        rows.append(row_of_cells(*texts, breakdown.verdict_level))
     return Table("Where the latency arises", heads, tuple(rows))

@@ -153,7 +153,7 @@ def find_device_outliers(
     return tuple(outliers) if len(outliers) <= NAMED_MAX else ()
 
 
-def iops_limit_uses(view: RunView) -> Iterator[ResourceUse]:
+def guest_iops_limit_uses(view: RunView) -> Iterator[ResourceUse]:
     """How much each guest used of the limit that the study puts on its disk."""
     settings = booted_guest_settings_of_run(view.record)
     limit = settings.iops_limit if settings else None
@@ -260,13 +260,13 @@ class GuestCpuShares(Record):
 class GuestSelfLimit(Record):
     """How far a guest was its own limit, and what tells; None for what is not known.
 
-    `reached_share` is the share of the I/Os asked for that were in flight, of a closed loop;
+    `reached_depth_share` is the share of the I/Os asked for that were in flight, of a closed loop;
     `tolerance` what the window's edges may hide of it. `busy_share` is the share of the time that a
     guest on KVM says its processors worked.
     """
 
-    level: VerdictLevel
-    reached_share: float | None
+    verdict_level: VerdictLevel
+    reached_depth_share: float | None
     tolerance: float
     engine_latency_ns: float | None
     hypervisor_latency_ns: float | None
@@ -276,7 +276,10 @@ class GuestSelfLimit(Record):
     @property
     def is_below_requested_depth(self) -> bool:
         """Whether the loop was not kept full."""
-        return self.reached_share is not None and self.reached_share + self.tolerance < RHO_MIN
+        return (
+            self.reached_depth_share is not None
+            and self.reached_depth_share + self.tolerance < RHO_MIN
+        )
 
     @property
     def is_latency_inside_guest(self) -> bool:
@@ -301,8 +304,8 @@ def guest_self_limit(view: RunView, guest: Guest) -> GuestSelfLimit:
     enough = int(view.load.ios[guest.host_index].sum()) >= IOS_MIN
     kvm = guest.run.accelerator is Accelerator.KVM
     limit = GuestSelfLimit(
-        level=VerdictLevel.VALID,
-        reached_share=flight.reached_depth_share if flight else None,
+        verdict_level=VerdictLevel.VALID,
+        reached_depth_share=flight.reached_depth_share if flight else None,
         tolerance=flight.window_edge_tolerance_share if flight else 0.0,
         engine_latency_ns=guest_mean_latency_ns(view, guest, LatencyLayer.ENGINE)
         if enough
@@ -315,7 +318,7 @@ def guest_self_limit(view: RunView, guest: Guest) -> GuestSelfLimit:
         if kvm
         else None,
     )
-    return replace(limit, level=_self_limit_level(limit))
+    return replace(limit, level=_self_limit_verdict_level(limit))
 
 
 def self_limited_guests(view: RunView) -> frozenset[str]:
@@ -329,7 +332,7 @@ def self_limited_guests(view: RunView) -> frozenset[str]:
     return frozenset(
         guest.name
         for guest in guests
-        if guest_self_limit(view, guest).level is VerdictLevel.INVALID
+        if guest_self_limit(view, guest).verdict_level is VerdictLevel.INVALID
     )
 
 
@@ -359,7 +362,7 @@ def guest_cpu_shares(view: RunView, guest: Guest) -> GuestCpuShares | None:
     return GuestCpuShares(use.vcpu_run_s / whole_s, use.vcpu_wait_s / whole_s)
 
 
-def _self_limit_level(self_limit: GuestSelfLimit) -> VerdictLevel:
+def _self_limit_verdict_level(self_limit: GuestSelfLimit) -> VerdictLevel:
     if self_limit.is_below_requested_depth:
         return VerdictLevel.INVALID
     if not self_limit.is_latency_inside_guest:

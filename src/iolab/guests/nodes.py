@@ -196,25 +196,25 @@ class GuestBytes(Record):
     hypervisor_read_and_write_bytes: tuple[int, int] | None
 
 
-class FleetBytes(Record):
+class FleetByteCounts(Record):
     """All guests and the devices of all nodes, (read, written) over the whole run.
 
-    `hypervisor_bytes` is what left the guests: served where that is known, else asked.
-    `expected_device_bytes` of devices is that times the declared factors, None without a
-    declaration; `moved_device_bytes` is None unless every node was counted, `unmonitored_node`
-    names one that was not. Devices of nodes that share a kernel count once; `device_count` is how
-    many there are.
+    `hypervisor_read_and_write_bytes` is what left the guests: served where that is known, else
+    asked. `expected_device_read_and_write_bytes` of devices is that times the declared factors,
+    None without a declaration; `moved_device_read_and_write_bytes` is None unless every node was
+    counted, `unmonitored_node` names one that was not. Devices of nodes that share a kernel count
+    once; `device_count` is how many there are.
     """
 
     guests: tuple[GuestBytes, ...]
-    hypervisor_bytes: tuple[int, int]
-    expected_device_bytes: tuple[float, float] | None
-    moved_device_bytes: tuple[int, int] | None
+    hypervisor_read_and_write_bytes: tuple[int, int]
+    expected_device_read_and_write_bytes: tuple[float, float] | None
+    moved_device_read_and_write_bytes: tuple[int, int] | None
     device_count: int
     unmonitored_node: str | None
 
 
-def fleet_bytes(view: RunView) -> FleetBytes | None:
+def fleet_byte_counts(view: RunView) -> FleetByteCounts | None:
     """The account of a run that guests made, else None."""
     guests = tuple(_guest_bytes(view, guest) for guest in guests_of_run(view.record))
     if not guests:
@@ -229,13 +229,13 @@ def fleet_bytes(view: RunView) -> FleetBytes | None:
     blind = next((n.host for n in nodes if not leaf_device_deltas(n, view.facts.get(n.host))), None)
     blind = blind or _first_unmonitored_hypervisor_name(view)
     once = distinct_node_device_deltas(nodes, view.facts)
-    return FleetBytes(
+    return FleetByteCounts(
         guests=guests,
-        hypervisor_bytes=total,
-        expected_device_bytes=None
+        hypervisor_read_and_write_bytes=total,
+        expected_device_read_and_write_bytes=None
         if factors is None or are_disks_modelled(view.record)
         else (total[0] * factors[0], total[1] * factors[1]),
-        moved_device_bytes=None
+        moved_device_read_and_write_bytes=None
         if blind is not None
         else (sum(d.read_bytes for d in once), sum(d.write_bytes for d in once)),
         device_count=len(once),

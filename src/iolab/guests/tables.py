@@ -128,13 +128,13 @@ def latency_breakdowns(result: RunResult, run_name: str) -> Iterator[LatencyBrea
             continue
         parts, clipped = latency_parts_and_clipped_layers(means)
         yield LatencyBreakdown(
-            run=run_name,
+            run_name=run_name,
             direction=direction.key,
             total_ns=means[0][1],
             parts=parts,
             layers=means,
             clipped_layers=clipped,
-            level=result.verdict.level,
+            verdict_level=result.verdict.level,
         )
 
 
@@ -156,13 +156,15 @@ def hypervisors_table(named_results: Sequence[Named]) -> Table | None:
         for node in run.nodes
     ]
     numbers = ("Guests", *(title for _, title in _METRICS))
-    return _table_without_single_run_column(
+    return _table_without_run_column_if_single(
         named_results,
         Table("Each node", text_and_number_columns(_NODE, numbers, ("Verdict",)), tuple(rows)),
     )
 
 
-def _table_without_single_run_column(named_results: Sequence[Named], table: Table) -> Table | None:
+def _table_without_run_column_if_single(
+    named_results: Sequence[Named], table: Table
+) -> Table | None:
     """The table, whose first column names the run where there are several; None without a row."""
     if not table.rows:
         return None
@@ -184,7 +186,7 @@ def written_bytes_table(named_results: Sequence[Named]) -> Table | None:
             )
     numbers = ("Guests", "Hypervisor", "Devices", "Devices / guests", "Declared factor")
     heads = text_and_number_columns(_NODE, numbers, ("Verdict",))
-    return _table_without_single_run_column(
+    return _table_without_run_column_if_single(
         named_results, Table("Bytes written on their way down", heads, tuple(rows))
     )
 
@@ -260,7 +262,7 @@ def outliers_table(named_results: Sequence[Named]) -> Table | None:
     ]
     texts = (*_NODE, "What", "Which", "Measured")
     heads = text_and_number_columns(texts, ("Value", "Median of all", "Times as much"))
-    return _table_without_single_run_column(
+    return _table_without_run_column_if_single(
         named_results, Table("What stands out among its like", heads, tuple(rows))
     )
 
@@ -287,11 +289,11 @@ def _metric_title_and_unit(metric_name: str) -> tuple[str, str]:
     return name.replace("_", " ") + words, unit
 
 
-def guest_placement_table(fleet: GuestFleet) -> Table:
+def guests_by_node_table(fleet: GuestFleet) -> Table:
     """The guests of each node together: who, run by what, how long they booted and waited."""
     rows = []
     for node in fleet.nodes:
-        guests = fleet.runs_on_node(node)
+        guests = fleet.guest_runs_on_node(node)
         booted = [guest.booted_s for guest in guests if guest.booted_s is not None]
         waits = {
             g.guest: w for g in guests if (w := vcpu_wait_share(g, fleet.settings)) is not None
@@ -429,7 +431,7 @@ def guest_tables(brief: Brief) -> tuple[Table, ...]:
     if fleet is None:
         return ()
     settings = fleet.settings or booted_guest_settings(brief.study)
-    tables = (guest_settings_table(settings), guest_placement_table(fleet))
+    tables = (guest_settings_table(settings), guests_by_node_table(fleet))
     return tuple(table for table in tables if table is not None)
 
 

@@ -22,7 +22,7 @@ def compact_ascii_json(document: object) -> str:
     return json.dumps(document, separators=(",", ":"), sort_keys=True)
 
 
-def timed_engine_command(
+def timed_agent_engine_command(
     argv: tuple[str, ...], directory: str, spec: str, seconds: float, recorded_spec: str
 ) -> Command:
     """The process of an engine of the agent that makes load for a set time; `spec` says which.

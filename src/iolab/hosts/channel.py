@@ -192,9 +192,9 @@ class Channel:
         except TimeoutError:
             raise self.mark_lost(f"said nothing for {limit_s:g} s") from None
         except (ProtocolError, OSError) as fault:
-            raise self.mark_lost(await self._close_and_read_reason(str(fault))) from None
+            raise self.mark_lost(await self._close_and_get_loss_reason(str(fault))) from None
         if frame is None:
-            epitaph = await self._close_and_read_reason("it ended before it said anything")
+            epitaph = await self._close_and_get_loss_reason("it ended before it said anything")
             raise self.mark_lost(epitaph, *([_NOT_PERMITTED] if _CANNOT_EXECUTE in epitaph else []))
         self._task = asyncio.create_task(self._receive_frames(), name=f"reader of {self._host}")
         return Message(str(frame[0].get("is")), frame[0], frame[1])
@@ -264,11 +264,11 @@ class Channel:
         try:
             while (frame := await self._read_frame_or_end()) is not None:
                 await self._deliver_message(*frame)
-            self.mark_lost(await self._close_and_read_reason("it ended"))
+            self.mark_lost(await self._close_and_get_loss_reason("it ended"))
         except TimeoutError:
             self.mark_lost(f"was not listened to for {STALL_LIMIT_S:g} s")
         except (ProtocolError, OSError) as fault:
-            self.mark_lost(await self._close_and_read_reason(str(fault)))
+            self.mark_lost(await self._close_and_get_loss_reason(str(fault)))
 
     async def _read_frame_or_end(self) -> tuple[dict[str, Any], bytes] | None:
         self._listening = True
@@ -291,7 +291,7 @@ class Channel:
                 await request.wait_for_space()
         request.deliver(message)
 
-    async def _close_and_read_reason(self, fault: str) -> str:
+    async def _close_and_get_loss_reason(self, fault: str) -> str:
         # Its input ends first: a carrier that still lives then exits, and its last words are whole.
         self._writer.close()
         try:

@@ -66,7 +66,7 @@ class ClockOffset(Record):
     rtt_ns: int
 
 
-class ClockStepMeter:
+class ClockStepDetector:
     """By how much a host's clock was set, from pairs of CLOCK_REALTIME and CLOCK_BOOTTIME.
 
     Both are slewed alike, so a time service that slews moves neither against the other.

@@ -75,18 +75,18 @@ def printable_sentences(value: object) -> tuple[str, ...]:
     return tuple(excerpt(str(sentence), limits.SENTENCE_CHARACTERS_MAX) for sentence in value)
 
 
-def optional_table(table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+def table_or_empty(table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     """The object that stands there; an empty one where none does."""
     inner = table.get(key)
     return inner if isinstance(inner, dict) else {}
 
 
-def optional_count(table: Mapping[str, Any], key: str) -> int:
+def count_or_zero(table: Mapping[str, Any], key: str) -> int:
     """A whole number, 0 where there is none. LineError for anything else that stands there."""
     return 0 if table.get(key) is None else require_count(table, key)
 
 
-def optional_number(table: Mapping[str, Any], key: str) -> float:
+def number_or_zero(table: Mapping[str, Any], key: str) -> float:
     """The same of a number of any kind."""
     value = table.get(key)
     if value is None:
@@ -149,7 +149,7 @@ class EngineLineReader(ABC):
         if self._rest.strip():
             self._parse_line(self._rest)
         totals = self._parse_totals_or_add_fault()
-        start_ns, end_ns = self._start_and_end_ns()
+        start_ns, end_ns = self._start_and_end_ns_or_add_faults()
         return ParsedEngineOutput(
             version=self.version_text(self._head),
             start_real_ns=start_ns,
@@ -160,7 +160,7 @@ class EngineLineReader(ABC):
             details=self.details,
         )
 
-    def _start_and_end_ns(self) -> tuple[int | None, int | None]:
+    def _start_and_end_ns_or_add_faults(self) -> tuple[int | None, int | None]:
         """When it began and ended: as its last line says, else as the others do."""
         start_ns, end_ns = self._start_ns, self._last_ns
         if self._end is not None:

@@ -14,14 +14,14 @@ from iolab.core.samples import Ints
 from iolab.core.workload import Direction, ServiceTimeDirection
 from iolab.hosts.engine_lines import (
     LineError,
-    optional_count,
-    optional_number,
-    optional_table,
+    count_or_zero,
+    number_or_zero,
     parse_bins,
     parse_operation_interval,
     printable_sentences,
     require_count,
     require_operation_table,
+    table_or_empty,
 )
 from iolab.hosts.intervals import DirectionInterval
 from iolab.text import excerpt
@@ -47,11 +47,11 @@ def parse_engine_totals(
     drain_ns = require_count(last_line, "drain_ns")
     wall_ns = measured_ns + drain_ns
     errors = _error_counts_by_direction_and_errno(
-        {**optional_table(last_line, "errors"), "thread": optional_table(last_line, "broken")}
+        {**table_or_empty(last_line, "errors"), "thread": table_or_empty(last_line, "broken")}
     )
     short = {
-        way: optional_count(
-            optional_table(optional_table(last_line, "errors"), way.key), SHORT_IO_KIND
+        way: count_or_zero(
+            table_or_empty(table_or_empty(last_line, "errors"), way.key), SHORT_IO_KIND
         )
         for way in directions
     }
@@ -62,10 +62,10 @@ def parse_engine_totals(
         for way in Direction
         if way in directions
     }
-    cpu = optional_table(last_line, "cpu")
+    cpu = table_or_empty(last_line, "cpu")
     # It was used until nothing more was submitted, so what was waited for at the end is no part.
     use = [
-        optional_number(cpu, key) * NS_PER_S / measured_ns if measured_ns else 0.0 for key in _CPU
+        number_or_zero(cpu, key) * NS_PER_S / measured_ns if measured_ns else 0.0 for key in _CPU
     ]
     return EngineTotals(
         read=ways.get(Direction.READ),
@@ -83,34 +83,34 @@ def parse_engine_totals(
 def _parse_generator_totals(
     first_line: Mapping[str, Any], last_line: Mapping[str, Any], errors: tuple[tuple[str, int], ...]
 ) -> GeneratorTotals:
-    switches = optional_table(last_line, "context_switches")
-    probes = optional_table(optional_table(first_line, "probes"), "read")
-    unsubmitted = optional_table(last_line, "unsubmitted")
+    switches = table_or_empty(last_line, "context_switches")
+    probes = table_or_empty(table_or_empty(first_line, "probes"), "read")
+    unsubmitted = table_or_empty(last_line, "unsubmitted")
     return GeneratorTotals(
         method=excerpt(str(first_line.get("method", "")), limits.SENTENCE_CHARACTERS_MAX),
-        threads=optional_count(first_line, "threads"),
+        threads=count_or_zero(first_line, "threads"),
         clock=excerpt(str(first_line.get("clock", "")), limits.SENTENCE_CHARACTERS_MAX),
         notes=printable_sentences(first_line.get("notes"))[: limits.NOTES_MAX],
         errors=errors,
-        retries=_retries_by_reason(optional_table(last_line, "retries")),
-        lateness=_parse_lateness(optional_table(last_line, "lateness")),
+        retries=_retries_by_reason(table_or_empty(last_line, "retries")),
+        lateness=_parse_lateness(table_or_empty(last_line, "lateness")),
         unreached=last_line.get("unreached") is True,
         measured_ns=require_count(last_line, "measured_ns"),
         drain_ns=require_count(last_line, "drain_ns"),
-        drained_ios=optional_count(last_line, "drained_ios"),
-        verify=_parse_verify_totals(optional_table(last_line, "verify")),
-        voluntary_switches=optional_count(switches, "voluntary"),
-        involuntary_switches=optional_count(switches, "involuntary"),
-        steal_ticks=optional_count(last_line, "steal_ticks"),
-        depth_asked=optional_count(optional_table(last_line, "depth"), "asked"),
-        depth_used=optional_count(optional_table(last_line, "depth"), "used"),
-        probe_reads=optional_count(probes, "ios"),
-        probe_read_bytes=optional_count(probes, "bytes"),
-        unsubmitted=optional_count(unsubmitted, "count"),
-        oldest_unsubmitted_ns=optional_count(unsubmitted, "oldest_ns"),
-        hung_ios=optional_count(last_line, "hung"),
-        begun_first_ns=optional_count(optional_table(last_line, "begun_ns"), "first"),
-        begun_last_ns=optional_count(optional_table(last_line, "begun_ns"), "last"),
+        drained_ios=count_or_zero(last_line, "drained_ios"),
+        verify=_parse_verify_totals(table_or_empty(last_line, "verify")),
+        voluntary_switches=count_or_zero(switches, "voluntary"),
+        involuntary_switches=count_or_zero(switches, "involuntary"),
+        steal_ticks=count_or_zero(last_line, "steal_ticks"),
+        depth_asked=count_or_zero(table_or_empty(last_line, "depth"), "asked"),
+        depth_used=count_or_zero(table_or_empty(last_line, "depth"), "used"),
+        probe_reads=count_or_zero(probes, "ios"),
+        probe_read_bytes=count_or_zero(probes, "bytes"),
+        unsubmitted=count_or_zero(unsubmitted, "count"),
+        oldest_unsubmitted_ns=count_or_zero(unsubmitted, "oldest_ns"),
+        hung_ios=count_or_zero(last_line, "hung"),
+        begun_first_ns=count_or_zero(table_or_empty(last_line, "begun_ns"), "first"),
+        begun_last_ns=count_or_zero(table_or_empty(last_line, "begun_ns"), "last"),
         slow_ios=_parse_slow_ios(last_line.get("slow_ios")),
     )
 
@@ -138,10 +138,10 @@ def _parse_direction_totals(
     table: Mapping[str, Any], wall_ns: int, short_io_count: int
 ) -> DirectionTotals:
     ios, moved = require_count(table, "ios"), require_count(table, "bytes")
-    lowest, highest = optional_count(table, "min_ns"), optional_count(table, "max_ns")
+    lowest, highest = count_or_zero(table, "min_ns"), count_or_zero(table, "max_ns")
     histogram = Histogram(_dense_bin_counts_or_raise(table, ios), lowest, highest)
     values = ((rank, histogram.percentile_ns(rank)) for rank in PERCENTILES)
-    mean = optional_number(table, "lat_sum_ns") / ios if ios else 0.0
+    mean = number_or_zero(table, "lat_sum_ns") / ios if ios else 0.0
     return DirectionTotals(
         ios=ios,
         bytes=moved,
@@ -172,10 +172,10 @@ def _error_counts_by_direction_and_errno(table: Mapping[str, Any]) -> tuple[tupl
     counts = [
         (
             excerpt(f"{way} {name}", limits.SENTENCE_CHARACTERS_MAX),
-            optional_count(optional_table(table, way), name),
+            count_or_zero(table_or_empty(table, way), name),
         )
         for way in table
-        for name in optional_table(table, way)
+        for name in table_or_empty(table, way)
         if name != SHORT_IO_KIND
     ]
     counts = sorted(
@@ -186,7 +186,7 @@ def _error_counts_by_direction_and_errno(table: Mapping[str, Any]) -> tuple[tupl
 
 def _retries_by_reason(table: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
     reasons = [
-        (excerpt(reason, limits.SENTENCE_CHARACTERS_MAX), optional_count(table, reason))
+        (excerpt(reason, limits.SENTENCE_CHARACTERS_MAX), count_or_zero(table, reason))
         for reason in table
     ]
     return tuple(reasons[: limits.RETRY_KINDS_MAX])
@@ -202,16 +202,16 @@ def _most_frequent_errno(errors: tuple[tuple[str, int], ...]) -> int:
 
 
 def _parse_lateness(table: Mapping[str, Any]) -> SubmissionLateness | None:
-    if not optional_count(table, "count"):
+    if not count_or_zero(table, "count"):
         return None
-    machine = optional_table(table, "machine")
+    machine = table_or_empty(table, "machine")
     return SubmissionLateness(
-        count=optional_count(table, "count"),
-        p50_ns=optional_count(table, "p50_ns"),
-        p99_ns=optional_count(table, "p99_ns"),
-        max_ns=optional_count(table, "max_ns"),
-        machine_p99_ns=optional_count(machine, "p99_ns")
-        if optional_count(machine, "count")
+        count=count_or_zero(table, "count"),
+        p50_ns=count_or_zero(table, "p50_ns"),
+        p99_ns=count_or_zero(table, "p99_ns"),
+        max_ns=count_or_zero(table, "max_ns"),
+        machine_p99_ns=count_or_zero(machine, "p99_ns")
+        if count_or_zero(machine, "count")
         else None,
     )
 
@@ -220,12 +220,12 @@ def _parse_verify_totals(table: Mapping[str, Any]) -> VerifyTotals | None:
     if "checked" not in table:
         return None
     kinds = ("checked", "torn", "stale", "misplaced", "corrupt")
-    checked, torn, stale, misplaced, corrupt = (optional_count(table, kind) for kind in kinds)
+    checked, torn, stale, misplaced, corrupt = (count_or_zero(table, kind) for kind in kinds)
     first = printable_sentences(table.get("first"))[: limits.WRONG_BLOCKS_MAX]
     return VerifyTotals(checked, torn, stale, misplaced, corrupt, first)
 
 
-def parse_direction_intervals(
+def parse_io_and_service_time_intervals(
     direction: Direction, part: dict[str, Any]
 ) -> tuple[DirectionInterval, ...]:
     """What an interval's line tells of a direction, and under a rate its times from submission."""

@@ -107,7 +107,9 @@ class Host(ABC):
             raise
         self._hello = hello
         if LEASE in hello.capabilities:
-            self._keeping = asyncio.create_task(self._keep_alive(), name=f"lease of {self.name}")
+            self._keeping = asyncio.create_task(
+                self._renew_lease_and_watch_silence(), name=f"lease of {self.name}"
+            )
         return hello
 
     async def request(
@@ -176,7 +178,7 @@ class Host(ABC):
             await self._link.terminate()
             self._link = None
 
-    async def _keep_alive(self) -> None:
+    async def _renew_lease_and_watch_silence(self) -> None:
         """Be heard every few seconds, and listen, until the host is lost or closed."""
         loop, channel = asyncio.get_running_loop(), self._require_channel()
         word_s = min(WORD_S, self.link_timeout_s / 5)

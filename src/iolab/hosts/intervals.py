@@ -158,7 +158,7 @@ class IntervalLog(Sequence[Interval]):
         self._heads[1::_HEAD] = array("q", ends_ns.tolist())
         self._heads[2::_HEAD] = array("q", spans_ns.tolist())
 
-    def replace_bytes(self, part_bytes: Sequence[int]) -> None:
+    def replace_part_bytes(self, part_bytes: Sequence[int]) -> None:
         """Put these bytes, one a part, in the place of those that were taken."""
         self._parts[2::_PART] = array("q", part_bytes)
 

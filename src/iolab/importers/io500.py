@@ -83,7 +83,7 @@ class Io500Importer:
                 )
                 file.line_coverage.mark_read(number)
             else:
-                _mark_line_without_result(file, number, line)
+                _mark_coverage_of_line_without_result(file, number, line)
         _mark_neighbour_files(file, [run.details.files for run in runs], file_set)
         if not runs:
             raise ForeignFileError("there is no line of a result.")
@@ -134,7 +134,7 @@ def _phase_results_with_rate(file: ForeignFile) -> list[_PhaseResult]:
     return [result for result in _phase_results(file) if result.rate]
 
 
-def _mark_line_without_result(file: ForeignFile, number: int, line: str) -> None:
+def _mark_coverage_of_line_without_result(file: ForeignFile, number: int, line: str) -> None:
     """Mark a line that is no result of a phase."""
     mark = _MARKED_LINE.match(line)
     if _INVALID.search(line) or (mark and "[INVALID]" in line.upper()):

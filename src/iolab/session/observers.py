@@ -18,7 +18,7 @@ from iolab.core.host import HostSpec
 from iolab.core.run import MonitoredHost, PlannedRun
 from iolab.errors import HostError
 from iolab.hosts.barrier import gather_hosts
-from iolab.hosts.clock import ClockOffset, ClockStepMeter, measure_clock_offset
+from iolab.hosts.clock import ClockOffset, ClockStepDetector, measure_clock_offset
 from iolab.hosts.device_counters import (
     HostDisksSnapshot,
     cpu_busy_share,
@@ -67,7 +67,7 @@ class HostWatch:
         self._interval_ms = session.study.telemetry.interval_ms
         self._stream: ReplyStream | None = None
         self._held: Mapping[str, Any] | None = None
-        self._steps = ClockStepMeter()
+        self._steps = ClockStepDetector()
 
     @property
     def clock_step_ns(self) -> int | None:

@@ -272,7 +272,7 @@ class ProcessDriver(LoadDriver):
             command = host_run.command = commands[host_run.name]
             if runner is not None:
                 runner.set_load_start(go.real_ns - require_clock_offset(host_run).offset_ns)
-            listener = listeners[host_run.name](self.create_host_output_reader(run, host_run))
+            listener = listeners[host_run.name](self.output_reader_of_host(run, host_run))
             try:
                 # What is done to the device after the first phase is not of the load alone.
                 enough = runner.baseline_over if runner is not None else asyncio.Event()
@@ -328,7 +328,7 @@ class ProcessDriver(LoadDriver):
             seed=run_seed(session.study, run.point, host_run.name, run.repeat),
         )
 
-    def create_host_output_reader(
+    def output_reader_of_host(
         self,
         run: PlannedRun,
         host_run: HostRunInProgress,  # noqa: ARG002 - of all

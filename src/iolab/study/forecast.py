@@ -54,16 +54,16 @@ def best_level_for_run_length(requested_s: float, measured_s: float) -> VerdictL
 
 
 class VerdictLimit(Record):
-    """What keeps runs of some points from a better verdict than `level`, and what to do.
+    """What keeps runs of some points from a better verdict than `verdict_level`, and what to do.
 
-    `points` are digests. `is_run_length` tells of runs that are too short, which `iolab run` does
+    `is_run_length` tells of runs that are too short, which `iolab run` does
     not rate at all where they could only be invalid.
     """
 
-    level: VerdictLevel
+    verdict_level: VerdictLevel
     reason: str
     hint: str
-    points: frozenset[str]
+    point_digests: frozenset[str]
     is_run_length: bool = False
 
 
@@ -87,7 +87,7 @@ class VerdictForecast(Record):
         too_short = (
             limit
             for limit in self.limits
-            if limit.is_run_length and limit.level is VerdictLevel.INVALID
+            if limit.is_run_length and limit.verdict_level is VerdictLevel.INVALID
         )
         return next(too_short, None)
 
@@ -107,7 +107,7 @@ class VerdictForecast(Record):
             if limit is self.too_short_run_limit:
                 yield f"smoke test, not rated: {limit.reason}; {limit.hint}"
             else:
-                yield f"{limit.level.value}: {limit.reason}; {limit.hint}"
+                yield f"{limit.verdict_level.value}: {limit.reason}; {limit.hint}"
 
     @property
     def best_possible_verdict_levels(self) -> tuple[VerdictLevel, ...]:
@@ -119,7 +119,7 @@ class VerdictForecast(Record):
         return {
             "runs": {level.value: number for level, number in self.run_counts_by_level.items()},
             "limits": [
-                {"level": limit.level.value, "why": limit.reason, "hint": limit.hint}
+                {"level": limit.verdict_level.value, "why": limit.reason, "hint": limit.hint}
                 for limit in self.limits
             ],
         }
@@ -137,10 +137,12 @@ def forecast_verdicts(
     limits += hidden_storage_verdict_limits(study, plan.runs, facts_by_target or {})
     counts = dict.fromkeys(VerdictLevel, 0)
     for run in plan.runs:
-        levels = [limit.level for limit in limits if run.point.digest in limit.points]
+        levels = [
+            limit.verdict_level for limit in limits if run.point.digest in limit.point_digests
+        ]
         counts[worst_level(levels)] += 1
     return VerdictForecast(
-        len(plan.runs), counts, tuple(sorted(limits, key=lambda limit: -limit.level.rank))
+        len(plan.runs), counts, tuple(sorted(limits, key=lambda limit: -limit.verdict_level.rank))
     )
 
 

@@ -355,7 +355,9 @@ class StudyKinds(Record):
         """What keeps these runs from a better verdict."""
         limits = [limit for kind in self.loads for limit in kind.verdict_limits(study, runs)]
         # Runs of several kinds are too short for one reason, and lengthened by one option.
-        short = {digest for limit in limits if limit.is_run_length for digest in limit.points}
+        short = {
+            digest for limit in limits if limit.is_run_length for digest in limit.point_digests
+        }
         yield from run_length_verdict_limits(
             study, (run for run in runs if run.point.digest in short)
         )

@@ -230,9 +230,7 @@ class IoDriver(ProcessDriver):
         )
         return command_verified_against_ledger(engine, command, ledger)
 
-    def create_host_output_reader(
-        self, run: PlannedRun, host_run: HostRunInProgress
-    ) -> OutputReader:
+    def output_reader_of_host(self, run: PlannedRun, host_run: HostRunInProgress) -> OutputReader:
         """See `ProcessDriver`."""
         return self._files.measure_reader(Job.require_type(run.point.job_on_host(host_run.name)))
 

@@ -8,16 +8,20 @@ from typing import Any, Final
 
 from iolab.core.run import EngineTotals
 from iolab.errors import EngineError
-from iolab.hosts.agent_engine import TIMED_INTERVAL_MS, compact_ascii_json, timed_engine_command
+from iolab.hosts.agent_engine import (
+    TIMED_INTERVAL_MS,
+    compact_ascii_json,
+    timed_agent_engine_command,
+)
 from iolab.hosts.engine import Command
 from iolab.hosts.engine_lines import (
     EngineLineReader,
-    optional_count,
+    count_or_zero,
     parse_operation_interval,
     require_count,
     require_operation_table,
 )
-from iolab.hosts.engine_totals import parse_direction_intervals, parse_engine_totals
+from iolab.hosts.engine_totals import parse_engine_totals, parse_io_and_service_time_intervals
 from iolab.hosts.intervals import DirectionInterval
 from iolab.loads.kvcache.replay import ReplayPlan, encode_requests, lru_hit_counts
 from iolab.loads.kvcache.workload import (
@@ -81,7 +85,7 @@ def kv_cache_command(
         raise EngineError(message, "Give fewer requests_per_s, or a shorter method.runtime.")
     # The requests follow from the study; their checksum says what they were.
     recorded = {**spec, "requests_sha256": hashlib.sha256(encoded.encode()).hexdigest()}
-    return timed_engine_command(
+    return timed_agent_engine_command(
         ARGV, directory, text, seconds, recorded_spec=compact_ascii_json(recorded)
     )
 
@@ -110,7 +114,7 @@ class KvCacheLineReader(EngineLineReader):
         """Reads and writes of objects, and the operations that are made of them."""
         parts: list[DirectionInterval] = []
         for direction in self._job.data_directions:
-            parts += parse_direction_intervals(
+            parts += parse_io_and_service_time_intervals(
                 direction, require_operation_table(document, direction.key)
             )
         parts += (
@@ -144,14 +148,14 @@ class KvCacheLineReader(EngineLineReader):
             requests=require_count(counts, "requests"),
             blocks=require_count(counts, "blocks"),
             hits=require_count(counts, "hits"),
-            memory_hits=optional_count(counts, "memory_hits"),
+            memory_hits=count_or_zero(counts, "memory_hits"),
             ideal_hits=ideal.hits,
-            hits_awaiting_write=optional_count(counts, "waits"),
+            hits_awaiting_write=count_or_zero(counts, "waits"),
             requests_with_reads=require_count(counts, "loads"),
             unfinished_requests=require_count(counts, "unloaded"),
             blocks_admitted=require_count(counts, "stores"),
-            blocks_dropped_unwritten=optional_count(counts, "unwritten"),
-            evictions=optional_count(counts, "evictions"),
+            blocks_dropped_unwritten=count_or_zero(counts, "unwritten"),
+            evictions=count_or_zero(counts, "evictions"),
             held_at_start=require_count(counts, "held_at_start"),
             held_at_end=require_count(counts, "held_at_end"),
             capacity_blocks=self._job.capacity_blocks_per_client,

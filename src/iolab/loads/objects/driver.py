@@ -16,7 +16,7 @@ from iolab.errors import EngineError, Fault, HostError, Interrupted, IolabError
 from iolab.hosts.engine import Command
 from iolab.hosts.engine_lines import (
     LineError,
-    optional_count,
+    count_or_zero,
     printable_sentences,
     require_object,
 )
@@ -110,10 +110,10 @@ class ObjectLayoutResult(Record):
         """What one host told. LineError for anything else."""
         table = require_object(answer)
         return cls(
-            optional_count(table, "objects"),
-            optional_count(table, "bytes"),
-            optional_count(table, "found_objects"),
-            optional_count(table, "failed"),
+            count_or_zero(table, "objects"),
+            count_or_zero(table, "bytes"),
+            count_or_zero(table, "found_objects"),
+            count_or_zero(table, "failed"),
             printable_sentences(table.get("examples"))[:EXAMPLES_MAX],
         )
 
@@ -227,7 +227,7 @@ class ObjectsDriver(ProcessDriver):
             waits_for_start=True,
         )
 
-    def create_host_output_reader(
+    def output_reader_of_host(
         self,
         run: PlannedRun,  # noqa: ARG002 - of the present run
         host_run: HostRunInProgress,
@@ -444,8 +444,8 @@ async def _measure_generator_limit(
             directory=host_run.workdir.dir,
         )
         table = require_object(answer)
-        operations = optional_count(table, "operations")
-        cpu_ns, threads = optional_count(table, "cpu_ns"), optional_count(table, "threads")
+        operations = count_or_zero(table, "operations")
+        cpu_ns, threads = count_or_zero(table, "cpu_ns"), count_or_zero(table, "threads")
     except EngineError as fault:
         return GeneratorLimit(fault=excerpt(fault.message, FAULT_CHARACTERS_MAX))
     except LineError as fault:

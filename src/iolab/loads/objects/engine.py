@@ -18,16 +18,16 @@ from iolab.hosts.engine import Command
 from iolab.hosts.engine_lines import (
     EngineLineReader,
     LineError,
-    optional_count,
-    optional_table,
+    count_or_zero,
     parse_bins,
     parse_operation_interval,
     printable_sentences,
     require_count,
     require_object,
     require_operation_table,
+    table_or_empty,
 )
-from iolab.hosts.engine_totals import parse_direction_intervals, parse_engine_totals
+from iolab.hosts.engine_totals import parse_engine_totals, parse_io_and_service_time_intervals
 from iolab.hosts.intervals import DirectionInterval
 from iolab.loads.objects.credentials import Credentials
 from iolab.loads.objects.workload import (
@@ -194,7 +194,7 @@ class ObjectsLineReader(EngineLineReader):
         """Reads and writes of contents, the operations on objects, and their parts."""
         parts: list[DirectionInterval] = []
         for direction in self._job.data_directions:
-            parts += parse_direction_intervals(
+            parts += parse_io_and_service_time_intervals(
                 direction, require_operation_table(document, direction.key)
             )
         parts += (
@@ -232,33 +232,33 @@ class ObjectsLineReader(EngineLineReader):
     def _parse_run_details(self, first_line: Document, last_line: Document) -> ObjectsHostDetails:
         counts = require_operation_table(last_line, "objects")
         connections, clock = (
-            optional_table(counts, "connections"),
-            optional_table(counts, "server_clock"),
+            table_or_empty(counts, "connections"),
+            table_or_empty(counts, "server_clock"),
         )
-        cpu, parts = optional_table(last_line, "cpu"), optional_table(counts, "cpu_parts")
-        tls = optional_table(first_line, "tls")
+        cpu, parts = table_or_empty(last_line, "cpu"), table_or_empty(counts, "cpu_parts")
+        tls = table_or_empty(first_line, "tls")
         words = (tls.get("version"), tls.get("cipher"), tls.get("provider"))
-        uploads = optional_table(counts, "uploads")
+        uploads = table_or_empty(counts, "uploads")
         return ObjectsHostDetails(
-            counts=tuple(_request_counts(optional_table(counts, "kinds"))),
+            counts=tuple(_request_counts(table_or_empty(counts, "kinds"))),
             endpoints=tuple(_endpoint_counts(counts.get("endpoints"))),
-            connections=optional_count(connections, "opened_before"),
-            opened=optional_count(connections, "opened"),
-            closed_by_server=optional_count(connections, "closed_by_server"),
-            connect_failures=optional_count(connections, "connect_failures"),
+            connections=count_or_zero(connections, "opened_before"),
+            opened=count_or_zero(connections, "opened"),
+            closed_by_server=count_or_zero(connections, "closed_by_server"),
+            connect_failures=count_or_zero(connections, "connect_failures"),
             ahead_min_ms=_optional_milliseconds(clock, "ahead_min_ms"),
             ahead_max_ms=_optional_milliseconds(clock, "ahead_max_ms"),
             tls=excerpt(" ".join(str(word) for word in words if word), 100),
-            tls_ns=optional_count(parts, "tls_ns"),
-            contents_ns=optional_count(parts, "contents_ns"),
-            verify_ns=optional_count(parts, "verify_ns"),
-            sign_ns=optional_count(parts, "sign_ns"),
+            tls_ns=count_or_zero(parts, "tls_ns"),
+            contents_ns=count_or_zero(parts, "contents_ns"),
+            verify_ns=count_or_zero(parts, "verify_ns"),
+            sign_ns=count_or_zero(parts, "sign_ns"),
             cpu_ns=_cpu_ns(cpu),
-            verified_bytes=optional_count(counts, "verified_bytes"),
-            listed_keys=optional_count(counts, "listed_keys"),
-            put_objects=optional_count(counts, "put_objects"),
-            put_bytes=optional_count(counts, "put_bytes"),
-            left_uploads=optional_count(uploads, "left"),
+            verified_bytes=count_or_zero(counts, "verified_bytes"),
+            listed_keys=count_or_zero(counts, "listed_keys"),
+            put_objects=count_or_zero(counts, "put_objects"),
+            put_bytes=count_or_zero(counts, "put_bytes"),
+            left_uploads=count_or_zero(uploads, "left"),
             data_set_bytes=0,
             ended_early=excerpt(
                 str(counts.get("ended_early") or ""), limits.SENTENCE_CHARACTERS_MAX
@@ -266,7 +266,7 @@ class ObjectsLineReader(EngineLineReader):
             examples=printable_sentences(counts.get("examples"))[: limits.NOTES_MAX],
             backlog=tuple(self._backlog),
             sizes=tuple(
-                _size_class_counts(optional_table(counts, "kinds"))
+                _size_class_counts(table_or_empty(counts, "kinds"))
                 if self._has_several_sizes
                 else ()
             ),
@@ -303,23 +303,23 @@ def _request_counts(operation_tables: Mapping[str, Any]) -> list[ObjectOperation
 
 
 def _request_count(operation: NamedOperation, table: Mapping[str, Any]) -> ObjectOperationCount:
-    errors = optional_table(table, "attempt_errors")
+    errors = table_or_empty(table, "attempt_errors")
     named = [
-        (excerpt(str(name), limits.SENTENCE_CHARACTERS_MAX), optional_count(errors, name))
+        (excerpt(str(name), limits.SENTENCE_CHARACTERS_MAX), count_or_zero(errors, name))
         for name in list(errors)[: limits.RETRY_KINDS_MAX]
     ]
     return ObjectOperationCount(
         operation=operation.key,
         done=require_count(table, "operations"),
-        failed=optional_count(table, "failed"),
-        attempts=optional_count(table, "attempts"),
+        failed=count_or_zero(table, "failed"),
+        attempts=count_or_zero(table, "attempts"),
         errors=tuple(error for error in named if error[1]),
     )
 
 
 def _size_class_counts(operation_tables: Mapping[str, Any]) -> Iterator[SizeClassCount]:
     for operation in (*ObjectOperation, *ContentlessObjectOperation):
-        rows = optional_table(operation_tables, operation.key).get("sizes")
+        rows = table_or_empty(operation_tables, operation.key).get("sizes")
         for row in (rows if isinstance(rows, list) else [])[: limits.LISTED_MAX]:
             match row:
                 case [int(limit_bytes), dict(table)]:
@@ -351,11 +351,11 @@ def _endpoint_counts(table: object) -> list[EndpointCount]:
     return [
         EndpointCount(
             endpoint=excerpt(str(row.get("endpoint", "")), limits.SENTENCE_CHARACTERS_MAX),
-            operations=optional_count(row, "operations"),
-            failed=optional_count(row, "failed"),
-            bytes=optional_count(row, "bytes"),
-            lat_sum_ns=optional_count(row, "lat_sum_ns"),
-            latencies=tuple(_endpoint_latencies(optional_table(row, "kinds"))),
+            operations=count_or_zero(row, "operations"),
+            failed=count_or_zero(row, "failed"),
+            bytes=count_or_zero(row, "bytes"),
+            lat_sum_ns=count_or_zero(row, "lat_sum_ns"),
+            latencies=tuple(_endpoint_latencies(table_or_empty(row, "kinds"))),
         )
         for row in rows[: limits.LISTED_MAX]
         if isinstance(row, dict)
@@ -371,11 +371,11 @@ def _endpoint_latencies(operation_tables: Mapping[str, Any]) -> Iterator[Endpoin
 
 def parse_read_back(answer: object, object_count: int) -> ReadBackCount:
     """What a load that reads back so many objects told at its end. LineError for anything else."""
-    counts = optional_table(require_object(answer), "objects")
-    table = optional_table(optional_table(counts, "kinds"), ObjectOperation.OBJECT_GET.key)
-    compared, errors = optional_count(table, "operations"), optional_table(table, "attempt_errors")
-    missing = optional_count(errors, "NoSuchKey")
-    differing = sum(optional_count(errors, name) for name in CONTENT_ERROR_CLASSES)
+    counts = table_or_empty(require_object(answer), "objects")
+    table = table_or_empty(table_or_empty(counts, "kinds"), ObjectOperation.OBJECT_GET.key)
+    compared, errors = count_or_zero(table, "operations"), table_or_empty(table, "attempt_errors")
+    missing = count_or_zero(errors, "NoSuchKey")
+    differing = sum(count_or_zero(errors, name) for name in CONTENT_ERROR_CLASSES)
     if (total := compared + missing + differing) > object_count:
         raise LineError(f"it read {total} objects back, where {object_count} were put")
     return ReadBackCount(

@@ -42,7 +42,7 @@ class TrainingDriver(ProcessDriver):
             seed=run_seed(session.study, run.point, host_run.name, run.repeat),
         )
 
-    def create_host_output_reader(
+    def output_reader_of_host(
         self,
         run: PlannedRun,  # noqa: ARG002 - of the present run
         host_run: HostRunInProgress,

@@ -7,7 +7,11 @@ from typing import Any, Final
 
 from iolab.core.run import EngineTotals
 from iolab.core.workload import Direction
-from iolab.hosts.agent_engine import TIMED_INTERVAL_MS, compact_ascii_json, timed_engine_command
+from iolab.hosts.agent_engine import (
+    TIMED_INTERVAL_MS,
+    compact_ascii_json,
+    timed_agent_engine_command,
+)
 from iolab.hosts.engine import Command
 from iolab.hosts.engine_lines import (
     EngineLineReader,
@@ -15,7 +19,7 @@ from iolab.hosts.engine_lines import (
     require_count,
     require_operation_table,
 )
-from iolab.hosts.engine_totals import parse_direction_intervals, parse_engine_totals
+from iolab.hosts.engine_totals import parse_engine_totals, parse_io_and_service_time_intervals
 from iolab.hosts.intervals import DirectionInterval
 from iolab.loads.training.workload import (
     EpochTotals,
@@ -55,7 +59,7 @@ def training_command(
         "seed": seed,
     }
     text = compact_ascii_json(spec)
-    return timed_engine_command(ARGV, directory, text, seconds, recorded_spec=text)
+    return timed_agent_engine_command(ARGV, directory, text, seconds, recorded_spec=text)
 
 
 def _sample_sizes(job: TrainingJob) -> dict[str, Any]:
@@ -78,7 +82,7 @@ class TrainingLineReader(EngineLineReader):
     def parse_interval_line(self, document: dict[str, Any]) -> tuple[DirectionInterval, ...]:
         """Reads, and the operations that are made of them."""
         parts = list(
-            parse_direction_intervals(
+            parse_io_and_service_time_intervals(
                 Direction.READ, require_operation_table(document, Direction.READ.key)
             )
         )

@@ -174,7 +174,7 @@ def apportion_bytes_and_clip_to_run(
 
     The log is corrected in place wherever no interval has to be joined with another.
     """
-    interval_log.replace_bytes(
+    interval_log.replace_part_bytes(
         distribute_bytes_by_ios(interval_log.direction_ios_bytes_and_bin_count_rows.tolist())
     )
     if start_ns is None or end_ns is None or len(interval_log) == 0:

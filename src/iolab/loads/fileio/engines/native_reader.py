@@ -10,11 +10,15 @@ from iolab.core.run import DirectionTotals, EngineTotals
 from iolab.core.workload import Direction
 from iolab.hosts.engine_lines import (
     EngineLineReader,
-    optional_table,
     require_count,
     require_operation_table,
+    table_or_empty,
 )
-from iolab.hosts.engine_totals import SHORT_IO_KIND, parse_direction_intervals, parse_engine_totals
+from iolab.hosts.engine_totals import (
+    SHORT_IO_KIND,
+    parse_engine_totals,
+    parse_io_and_service_time_intervals,
+)
 from iolab.hosts.intervals import DirectionInterval
 from iolab.text import excerpt
 
@@ -60,7 +64,7 @@ class NativeLineReader(EngineLineReader):
             self.faults.add_fault(lack)
         if last_line.get("gave_up") is True or _did_every_io_fail(totals):
             self.faults.add_fault(_failures_text(totals))
-        unrecorded = optional_table(last_line, "recorded").get("fault")
+        unrecorded = table_or_empty(last_line, "recorded").get("fault")
         if unrecorded is not None:
             reason = excerpt(str(unrecorded), limits.SENTENCE_CHARACTERS_MAX)
             self.faults.add_fault(f"its I/Os could not be recorded: {reason}")
@@ -75,7 +79,7 @@ class NativeLineReader(EngineLineReader):
             part = require_operation_table(document, name)
             if direction not in self._directions and not require_count(part, "ios"):
                 continue
-            parts += parse_direction_intervals(direction, part)
+            parts += parse_io_and_service_time_intervals(direction, part)
         return tuple(parts)
 
 
