@@ -189,7 +189,7 @@ class Stage:
                 self.stop,
                 session_id="trial-1",
                 kinds=replace(session_kinds(), hosts=GuestSessionKind(self.kit)),
-                earlier=self.earlier,
+                earlier_segments=self.earlier,
                 clock=LoopClock(),
                 host_factory=self._reach if self.again is not None else None,
                 rule_for=self.rule_for,

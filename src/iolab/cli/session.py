@@ -255,7 +255,7 @@ async def _run_on_hosts(request: SessionRequest, view: LiveView) -> SessionStatu
                 stop,
                 kinds=session_kinds(),
                 session_id=request.session_id,
-                earlier=request.earlier_segments,
+                earlier_segments=request.earlier_segments,
                 host_factory=lambda spec: _create_hosts(request.study, [spec])[spec.name],
                 rule_for=stopping_rule_factory(request.study),
                 queue=queue,

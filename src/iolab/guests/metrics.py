@@ -318,7 +318,7 @@ def guest_self_limit(view: RunView, guest: Guest) -> GuestSelfLimit:
         if kvm
         else None,
     )
-    return replace(limit, level=_self_limit_verdict_level(limit))
+    return replace(limit, verdict_level=_self_limit_verdict_level(limit))
 
 
 def self_limited_guests(view: RunView) -> frozenset[str]:

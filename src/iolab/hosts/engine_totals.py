@@ -226,11 +226,11 @@ def _parse_verify_totals(table: Mapping[str, Any]) -> VerifyTotals | None:
 
 
 def parse_io_and_service_time_intervals(
-    direction: Direction, part: dict[str, Any]
+    direction: Direction, table: dict[str, Any]
 ) -> tuple[DirectionInterval, ...]:
     """What an interval's line tells of a direction, and under a rate its times from submission."""
-    interval = parse_operation_interval(direction, part)
-    service = part.get("service")
+    interval = parse_operation_interval(direction, table)
+    service = table.get("service")
     if not isinstance(service, dict):
         return (interval,)
     return interval, _parse_service_time_interval(direction, interval, service)

@@ -282,9 +282,9 @@ def exit_fault_text(
     return None
 
 
-def _bracketed_signal_name(number: int) -> str:
+def _bracketed_signal_name(signal_number: int) -> str:
     try:
-        return f" ({signal.Signals(number).name})"
+        return f" ({signal.Signals(signal_number).name})"
     except ValueError:
         return ""
 

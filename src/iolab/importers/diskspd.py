@@ -135,7 +135,7 @@ def _foreign_run_of_span(
     )
     client = excerpt(output.computer, NAME_CHARACTERS) or "client"
     return ForeignRun(
-        name=" ".join(filter(None, ("diskspd", pattern, _access_direction_word(target)))),
+        name=" ".join(filter(None, ("diskspd", pattern, _read_write_or_mixed_word(target)))),
         details=details,
         clients=(ImportedClient(client, host, runtime_s=span.seconds),),
         settings=(
@@ -157,7 +157,7 @@ def _foreign_run_of_span(
     )
 
 
-def _access_direction_word(target: DiskspdTargetSettings | None) -> str:
+def _read_write_or_mixed_word(target: DiskspdTargetSettings | None) -> str:
     percent = None if target is None else target.write_percent
     return {None: "", 0: "read", PERCENT: "write"}.get(percent, "mixed")
 

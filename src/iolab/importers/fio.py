@@ -350,13 +350,15 @@ class _FioRunReports(Record):
     def _foreign_run_of_all_clients(
         self,
         entry: JsonDict,
-        claimed: tuple[OperationFigures, ...],
+        claimed_totals: tuple[OperationFigures, ...],
         phase_count: int,
         first_run: ForeignRun,
     ) -> ForeignRun:
         """What fio says of all jobs and groups of all clients together."""
-        details = replace(first_run.details, claimed_totals=claimed, summed_phase_count=phase_count)
-        host = ImportedHost(f"{self.file.name}: {ALL_CLIENTS}", claimed)
+        details = replace(
+            first_run.details, claimed_totals=claimed_totals, summed_phase_count=phase_count
+        )
+        host = ImportedHost(f"{self.file.name}: {ALL_CLIENTS}", claimed_totals)
         runtime_s = FioEntries((entry,), {}).runtime_s
         client = ImportedClient(ALL_CLIENTS, host, runtime_s=runtime_s)
         return replace(

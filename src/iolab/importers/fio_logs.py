@@ -117,7 +117,7 @@ def read_fio_logs(
         intervals = _intervals_from_averaged_logs(rates, moved, waits, lat_unit_ns)
     else:
         intervals = _intervals_from_per_io_logs(rates, waits, lat_unit_ns)
-    return FioLogs(tuple(intervals), _merged_bins(file_set, logs["clat_hist"]))
+    return FioLogs(tuple(intervals), _merged_bins_by_direction(file_set, logs["clat_hist"]))
 
 
 def _intervals_from_averaged_logs(
@@ -268,7 +268,9 @@ def _median_line_interval_ms(logs: Sequence[Sequence[_LogRow]]) -> int:
     return max(gaps[len(gaps) // 2], 1) if gaps else 1000
 
 
-def _merged_bins(file_set: ImportFileSet, log_files: Sequence[ForeignFile]) -> dict[str, Bins]:
+def _merged_bins_by_direction(
+    file_set: ImportFileSet, log_files: Sequence[ForeignFile]
+) -> dict[str, Bins]:
     """The bins of all windows together; none where they were made coarser than json+'s."""
     histograms: dict[str, dict[int, int]] = {}
     for file in log_files:

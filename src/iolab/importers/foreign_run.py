@@ -87,9 +87,9 @@ class ImportedJob(AnyJob, Record, tag="imported"):
         own = IO_OPERATIONS.get(operation)
         return FIRST_OTHER_OPERATION + self.operations.index(operation) if own is None else own
 
-    def operation_name(self, number: int) -> str:
+    def operation_name(self, code: int) -> str:
         """The operation that stands there by that number."""
-        return next(each for each in self.operations if self.operation_code(each) == number)
+        return next(each for each in self.operations if self.operation_code(each) == code)
 
 
 class OperationFigures(Record):

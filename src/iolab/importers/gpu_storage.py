@@ -83,7 +83,7 @@ class GdsioImporter:
         return runs
 
 
-def _gdsio_run(file: ForeignFile, line: int, match: re.Match[str]) -> ForeignRun:
+def _gdsio_run(file: ForeignFile, line_number: int, match: re.Match[str]) -> ForeignRun:
     moved = int(match["moved"]) * KIB
     block = parse_number(match["block"])
     operation = "read" if match["type"].upper().endswith("READ") else "write"
@@ -124,7 +124,7 @@ def _gdsio_run(file: ForeignFile, line: int, match: re.Match[str]) -> ForeignRun
     return summary_row_run(
         details,
         f"gdsio {match['type'].lower()}",
-        (file, line),
+        (file, line_number),
         (figures,),
         settings,
         in_flight=threads if match["transfer"] in ("GPUD", "CPUONLY", "CPU_GPU") else None,
@@ -182,7 +182,7 @@ def _nixl_runs(file: ForeignFile) -> Iterator[ForeignRun]:
 
 
 def _nixl_run(
-    file: ForeignFile, line: int, row: Mapping[str, str], settings: Mapping[str, str]
+    file: ForeignFile, line_number: int, row: Mapping[str, str], settings: Mapping[str, str]
 ) -> ForeignRun:
     rate = row.get("Aggregate B/W (GB/Sec)", row.get("B/W (GB/Sec)"))
     block = parse_number(row["Block Size (B)"])
@@ -212,7 +212,7 @@ def _nixl_run(
     return summary_row_run(
         details,
         f"nixlbench {operation or 'transfers'}",
-        (file, line),
+        (file, line_number),
         (figures,),
         own,
         ignored_setting_reasons=NIXL_IGNORED,

@@ -134,19 +134,23 @@ def _phase_results_with_rate(file: ForeignFile) -> list[_PhaseResult]:
     return [result for result in _phase_results(file) if result.rate]
 
 
-def _mark_coverage_of_line_without_result(file: ForeignFile, number: int, line: str) -> None:
+def _mark_coverage_of_line_without_result(file: ForeignFile, line_number: int, line: str) -> None:
     """Mark a line that is no result of a phase."""
     mark = _MARKED_LINE.match(line)
     if _INVALID.search(line) or (mark and "[INVALID]" in line.upper()):
-        file.line_coverage.mark_left_out(number, number, "IO500 calls the whole run invalid.")
+        file.line_coverage.mark_left_out(
+            line_number, line_number, "IO500 calls the whole run invalid."
+        )
     elif mark and mark[1].strip() in ("", "RESULT"):
-        file.line_coverage.mark_left_out(number, number, "This line of a phase has no rate.")
+        file.line_coverage.mark_left_out(
+            line_number, line_number, "This line of a phase has no rate."
+        )
     elif mark or _IO500_LINES.match(line):
-        file.line_coverage.mark_read(number)
+        file.line_coverage.mark_read(line_number)
 
 
 def _foreign_run_of_phase(
-    file: ForeignFile, number: int, match: re.Match[str], tool_file: ForeignFile | None
+    file: ForeignFile, line_number: int, match: re.Match[str], tool_file: ForeignFile | None
 ) -> ForeignRun:
     name, seconds = match["phase"], parse_number(match["seconds"])
     value, is_io = parse_number(match["value"]) or 0.0, match["unit"].lower().startswith("g")
@@ -166,7 +170,7 @@ def _foreign_run_of_phase(
     details = ImportedRun(tool="io500", version=_io500_version(file), files=(file.name,))
     is_invalid = "invalid" in f"{match['mark']}{match['rest']}".lower()
     errors = ("IO500 calls this result invalid",) if is_invalid else ()
-    host = ImportedHost(f"{file.name}:{number}", (figures,), errors=errors)
+    host = ImportedHost(f"{file.name}:{line_number}", (figures,), errors=errors)
     run = ForeignRun(
         name=excerpt(name, NAME_CHARACTERS),
         details=details,

@@ -183,7 +183,7 @@ def _runs_of_table_rows(
 
 def _run_of_row(
     section: OutputSection,
-    number: int,
+    line_number: int,
     row: Mapping[str, str],
     header: Mapping[str, str],
     errors: tuple[str, ...],
@@ -218,7 +218,7 @@ def _run_of_row(
         buffered=None if not command else _DIRECT.search(command) is None,
         notes=("rates are of all tasks together, over open, transfer and close",),
     )
-    host = ImportedHost(f"{section.file.name}:{number}", (figures,), errors=errors)
+    host = ImportedHost(f"{section.file.name}:{line_number}", (figures,), errors=errors)
     return ForeignRun(
         name=f"ior {row['access']}",
         details=details,

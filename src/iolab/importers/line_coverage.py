@@ -71,27 +71,33 @@ class LineCoverage:
         self._left_out: list[UnreadLines] = []
         self.is_begun = False
 
-    def mark_read(self, first: int, last: int | None = None) -> None:
+    def mark_read(self, first_line_number: int, last_line_number: int | None = None) -> None:
         """These lines are in a run, or are known to tell of no result."""
         self.is_begun = True
-        last = min(first if last is None else last, len(self._unmarked))
-        if last >= first >= 1:
-            self._unmarked[first - 1 : last] = bytes(last - first + 1)
+        last_line_number = min(
+            first_line_number if last_line_number is None else last_line_number, len(self._unmarked)
+        )
+        if last_line_number >= first_line_number >= 1:
+            self._unmarked[first_line_number - 1 : last_line_number] = bytes(
+                last_line_number - first_line_number + 1
+            )
 
     def mark_all_read(self) -> None:
         """All lines that were not marked so far are read."""
         self.is_begun = True
         self._unmarked = bytearray(len(self._unmarked))
 
-    def mark_left_out(self, first: int, last: int, reason: str) -> None:
+    def mark_left_out(self, first_line_number: int, last_line_number: int, reason: str) -> None:
         """These lines are in no run, for a reason that the user is told."""
-        self.mark_read(first, last)
-        entry = UnreadLines(self._file, first, last, reason)
+        self.mark_read(first_line_number, last_line_number)
+        entry = UnreadLines(self._file, first_line_number, last_line_number, reason)
         if len(self._left_out) < LEFT_OUT_MAX:
             self._left_out.append(entry)
         elif entry.last_line > self._left_out[-1].last_line:
             before = self._left_out[-1]
-            self._left_out[-1] = UnreadLines(self._file, before.first_line, last, before.reason)
+            self._left_out[-1] = UnreadLines(
+                self._file, before.first_line, last_line_number, before.reason
+            )
 
     def mark_all_left_out(self, reason: str) -> None:
         """No line of the file is in a run."""

@@ -303,9 +303,9 @@ def _options_in_line(line: str) -> dict[str, str]:
 class _KubestrTextJob:
     """A job of kubestr's text, as far as it was read."""
 
-    def __init__(self, name: str, line: int) -> None:
+    def __init__(self, name: str, line_number: int) -> None:
         self.name = short_distinct_name(name)
-        self.line = line
+        self.line = line_number
         self.options: dict[str, str] = {}
         self.rows: dict[str, dict[str, str]] = {}
 
@@ -500,7 +500,7 @@ class _FioTextParser:
         self.percentile_lines: list[int] = []
         self._way = ""
 
-    def read_line(self, number: int, line: str) -> None:
+    def read_line(self, line_number: int, line: str) -> None:
         """Take the figures of a line, if it has any."""
         if row := _FIO_TEXT_ROW.match(line):
             self._way = row[1]
@@ -518,7 +518,7 @@ class _FioTextParser:
         elif line.startswith("fio-"):
             self.version = line.removeprefix("fio-").strip()
         elif _FIO_TEXT_PERCENTILE.match(line):
-            self.percentile_lines.append(number)
+            self.percentile_lines.append(line_number)
 
 
 def _dbench_test_runs(section: OutputSection) -> Iterator[ForeignRun]:
@@ -560,13 +560,13 @@ def _dbench_figures(direction: str, sums: _FioTextDirectionSums) -> OperationFig
 
 
 def _dbench_summary_runs(
-    file: ForeignFile, number: int, summary: re.Match[str]
+    file: ForeignFile, line_number: int, summary: re.Match[str]
 ) -> Iterator[ForeignRun]:
     name = summary["name"]
     if name.startswith("Average Latency"):
         # dbench cuts the number out of a line of fio's, whose unit is nsec, usec or msec.
         reason = "dbench calls the latency usec whatever unit fio printed it in."
-        file.line_coverage.mark_left_out(number, number, reason)
+        file.line_coverage.mark_left_out(line_number, line_number, reason)
         return
     if name.startswith("Mixed"):
         figures = [
@@ -574,7 +574,7 @@ def _dbench_summary_runs(
             for way in ("read", "write")
             if summary[way]
         ]
-        yield _dbench_summary_run(file, number, "Read/Write Mixed", figures)
+        yield _dbench_summary_run(file, line_number, "Read/Write Mixed", figures)
         return
     rates = {"Random Read/Write IOPS": "IOPS", "Sequential Read/Write": "Sequential Speed"}
     for way in ("read", "write"):
@@ -585,19 +585,19 @@ def _dbench_summary_runs(
             figures = [
                 _operation_figures(way, _parse_fio_count(summary[way]), None, {way: summary[way]})
             ]
-        yield _dbench_summary_run(file, number, f"{way.title()} {rates[name]}", figures)
+        yield _dbench_summary_run(file, line_number, f"{way.title()} {rates[name]}", figures)
         if text := summary[f"{way}_bw"]:
             speed = _parse_fio_size(text.removesuffix("/s"), has_binary_kb=False)
             figures = [_operation_figures(way, None, speed, {way: text})]
-            yield _dbench_summary_run(file, number, f"{way.title()} Bandwidth", figures)
+            yield _dbench_summary_run(file, line_number, f"{way.title()} Bandwidth", figures)
 
 
 def _dbench_summary_run(
-    file: ForeignFile, number: int, test: str, figures: Sequence[OperationFigures]
+    file: ForeignFile, line_number: int, test: str, figures: Sequence[OperationFigures]
 ) -> ForeignRun:
     name, options = _DBENCH_TESTS[test]
     settings = {**_DBENCH_COMMON, **options}
-    return _summary_run("dbench", name, file, number, tuple(figures), settings)
+    return _summary_run("dbench", name, file, line_number, tuple(figures), settings)
 
 
 def _parse_fio_count(text: str) -> float | None:
@@ -641,7 +641,7 @@ def _summary_run(
     tool: str,
     name: str,
     file: ForeignFile,
-    line: int,
+    line_number: int,
     figures: tuple[OperationFigures, ...],
     settings: Mapping[str, str],
     *,
@@ -652,7 +652,7 @@ def _summary_run(
     depth = int(parse_number(settings.get("iodepth", "")) or 0)
     jobs = int(parse_number(settings.get("numjobs", "1")) or 1)
     size = parse_fio_bytes(settings.get("size", ""))
-    host = ImportedHost(f"{file.name}:{line}", figures)
+    host = ImportedHost(f"{file.name}:{line_number}", figures)
     seconds = max((figure.seconds or 0.0 for figure in figures), default=0.0) or None
     return ForeignRun(
         name=short_distinct_name(name),

@@ -112,9 +112,9 @@ def _has_time_and_count(content: bytes, time_key: bytes, count_keys: Sequence[by
     return time_key in content and any(count in content for count in count_keys)
 
 
-def _output_of_same_run_before(file: ForeignFile, line: int) -> str:
+def _output_of_same_run_before(file: ForeignFile, line_number: int) -> str:
     """The lines of the same invocation before its totals."""
-    lines = file.lines[: line - 1]
+    lines = file.lines[: line_number - 1]
     start = next(
         (
             place + 1
@@ -150,7 +150,7 @@ def _runs_of_json(file: ForeignFile, file_set: ImportFileSet) -> Sequence[Foreig
 
 
 def _run_of_totals(
-    file: ForeignFile, line: int, totals: Mapping[str, str], concurrent_ios: str
+    file: ForeignFile, line_number: int, totals: Mapping[str, str], concurrent_ios: str
 ) -> ForeignRun:
     operation = "write" if "Total writes made" in totals else "read"
     count = parse_number(totals.get(f"Total {operation}s made", ""))
@@ -187,7 +187,7 @@ def _run_of_totals(
     return summary_row_run(
         details,
         f"rados bench {operation}",
-        (file, line),
+        (file, line_number),
         (figures,),
         settings,
         in_flight=None if in_flight is None else round(in_flight),

@@ -100,7 +100,7 @@ def _hci_runs(file: ForeignFile) -> Iterator[ForeignRun]:
 
 def _hci_run(
     file: ForeignFile,
-    line: int,
+    line_number: int,
     names: Mapping[str, str],
     values: Mapping[str, str],
     early_vm_lines: tuple[str, ...],
@@ -131,7 +131,7 @@ def _hci_run(
     return summary_row_run(
         details,
         f"HCIBench {name}",
-        (file, line),
+        (file, line_number),
         tuple(figures),
         settings,
         ignored_setting_reasons={"Datastore": "where the disks lie is the target, not the load"},
@@ -176,7 +176,7 @@ class VmFleetImporter:
 
 
 def _vm_fleet_run(
-    file: ForeignFile, line: int, columns: Sequence[str], values: Mapping[str, str]
+    file: ForeignFile, line_number: int, columns: Sequence[str], values: Mapping[str, str]
 ) -> ForeignRun:
     """A row; columns to the left of `IOPS` are its load, all others figures."""
     is_one_vm = "Result" in columns
@@ -220,7 +220,7 @@ def _vm_fleet_run(
     return summary_row_run(
         ImportedRun(tool="VMFleet", version="", files=(file.name,), notes=notes),
         values.get("RunLabel") or "VMFleet",
-        (file, line),
+        (file, line_number),
         tuple(figures),
         settings,
         ignored_setting_reasons={"RunType": "why VMFleet ran it, not what it did"},

@@ -431,7 +431,7 @@ def _command_settings(command: str) -> dict[str, str]:
 
 
 def _runs_or_refusal_reason(
-    file: ForeignFile, line: int, document: Mapping[str, Any]
+    file: ForeignFile, line_number: int, document: Mapping[str, Any]
 ) -> tuple[list[ForeignRun], str]:
     """The runs of a document, or none and why."""
     if document.get("v") != VERSION:
@@ -455,14 +455,14 @@ def _runs_or_refusal_reason(
         for name, part in parts.items()
     }
     return [
-        _run_of_document(file, line, document, {name: parts[name] for name in names}, spans)
+        _run_of_document(file, line_number, document, {name: parts[name] for name in names}, spans)
         for names in group_by_overlap(spans)
     ], ""
 
 
 def _run_of_document(
     file: ForeignFile,
-    line: int,
+    line_number: int,
     document: Mapping[str, Any],
     parts: Mapping[str, Mapping[str, Any]],
     spans: Mapping[str, tuple[int, int]],
@@ -495,7 +495,7 @@ def _run_of_document(
         for text in (part.get("first_errors") or ())
     )
     host = ImportedHost(
-        f"{file.name}:{line}",
+        f"{file.name}:{line_number}",
         tuple(figures),
         errors=tuple(errors)[:ERRORS_MAX],
         latency_step_ns=1.0,
@@ -526,9 +526,9 @@ def _run_of_document(
     )
 
 
-def _request_windows(part: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _request_windows(operation_json: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The windows of all clients: of one size as they are, of many sizes those of each size."""
-    for windows in dict_or_empty(part.get("requests_by_client")).values():
+    for windows in dict_or_empty(operation_json.get("requests_by_client")).values():
         for window in windows if isinstance(windows, list) else ():
             single = dict_or_empty(dict_or_empty(window).get("single_sized_requests"))
             several = dict_or_empty(dict_or_empty(window).get("multi_sized_requests"))
@@ -622,11 +622,11 @@ def _single_window_latency_percentiles_ns(
 
 
 def _printed_names_and_values(
-    part: Mapping[str, Any], windows: Sequence[Mapping[str, Any]]
+    operation_json: Mapping[str, Any], windows: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[str, str]]:
     for name in ("total_requests", "total_objects", "total_errors", "total_bytes", "concurrency"):
-        if name in part:
-            yield name, excerpt(str(part[name]), NAME_CHARACTERS)
+        if name in operation_json:
+            yield name, excerpt(str(operation_json[name]), NAME_CHARACTERS)
     for name in ("dur_median_millis", "dur_90_millis", "dur_99_millis"):
         values = [value for window in windows if (value := finite_number(window.get(name)))]
         if values:

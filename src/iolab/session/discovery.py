@@ -112,10 +112,10 @@ class DiscoveredHosts(Record):
     devices_by_target: dict[str, DeviceFacts] = field(default_factory=dict)
 
     @classmethod
-    def merged(cls, parts: Iterable[DiscoveredHosts]) -> DiscoveredHosts:
+    def merged(cls, discoveries: Iterable[DiscoveredHosts]) -> DiscoveredHosts:
         """What several hosts told."""
         whole = cls({}, {}, {}, {})
-        for part in parts:
+        for part in discoveries:
             whole.hellos_by_host.update(part.hellos_by_host)
             whole.facts_by_target.update(part.facts_by_target)
             whole.probes_by_target.update(part.probes_by_target)

@@ -289,10 +289,12 @@ class RunLoop:
         self, session: SessionContext, resources: SessionResources, recovery: RecoverySettings
     ) -> None:
         self._session = session
-        self._parts = resources
+        self._resources = resources
         self._workdirs = resources.workdirs
-        self._states = Preconditioner(session, resources.workdirs, recovery.facts, recovery.ledger)
-        self._means = recovery
+        self._preconditioner = Preconditioner(
+            session, resources.workdirs, recovery.facts, recovery.ledger
+        )
+        self._recovery_settings = recovery
         self._method = session.study.method
         self._failed_points: set[str] = set()
 
@@ -325,17 +327,17 @@ class RunLoop:
 
     async def _run_with_retries_unless_interrupted(self, run: PlannedRun) -> bool:
         """A run with all its attempts; whether the session goes on."""
-        first = self._means.attempt_counts.get(run.key, 0) + 1
+        first = self._recovery_settings.attempt_counts.get(run.key, 0) + 1
         # Each attempt but the last uses up a retry, or a host that is left out.
         attempts = 1 + max(self._method.retries, len(self._session.hosts))
         for attempt in range(first, first + attempts):
             workdirs = await self._reconnect_and_prepare_workdirs(run)
             turn = replace(run, attempt=attempt)
-            record = await execute_run(self._session, turn, workdirs, self._parts)
+            record = await execute_run(self._session, turn, workdirs, self._resources)
             self._session.settle_timer.since_ns = self._session.clock.mono_ns()
             if record is None:
                 return False
-            record = await self._states.update_ledger_and_add_states(record, workdirs)
+            record = await self._preconditioner.update_ledger_and_add_states(record, workdirs)
             trim_malloc_heap()
             await self._emit_run_finished(record)
             _require_events_undone(record)
@@ -395,8 +397,8 @@ class RunLoop:
         return await self._prepare_workdirs_and_targets(run)
 
     async def _prepare_workdirs_and_targets(self, run: PlannedRun) -> tuple[WorkDirectory, ...]:
-        workdirs = await self._workdirs.prepare_workdirs(run, self._means.facts)
-        return await self._states.prepare_targets(run, workdirs)
+        workdirs = await self._workdirs.prepare_workdirs(run, self._recovery_settings.facts)
+        return await self._preconditioner.prepare_targets(run, workdirs)
 
     async def _reconnect_lost(self) -> None:
         """Nobody is lost after this: lost hosts are reached again, or left out."""
@@ -408,7 +410,7 @@ class RunLoop:
             return
         if not self._can_reconnect:
             require_no_lost_hosts(self._session)
-        means = self._means
+        means = self._recovery_settings
         for name in await reconnect_lost(
             self._session, means.reconnect, means.facts, means.retry_policy
         ):
@@ -417,7 +419,8 @@ class RunLoop:
     @property
     def _can_reconnect(self) -> bool:
         return (
-            self._means.reconnect is not None and self._method.on_failure is not FailurePolicy.STOP
+            self._recovery_settings.reconnect is not None
+            and self._method.on_failure is not FailurePolicy.STOP
         )
 
     def _exclude_hosts(self, names: set[str], fault: IolabError) -> None:

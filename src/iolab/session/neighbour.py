@@ -83,7 +83,7 @@ class NeighbourLoads:
         """The hosts on which that event begins its load."""
         return self._plans[event].hosts
 
-    async def start(self, event: str, due_real_ns: int, limit: IoLimit | None) -> None:
+    async def start(self, event: str, due_real_ns: int, io_limit: IoLimit | None) -> None:
         """Begin a load at a moment of the controller's clock, by which its process is set up.
 
         Returns at that moment; HostError where a host cannot.
@@ -91,7 +91,7 @@ class NeighbourLoads:
         plan, clock = self._plans[event], self._session.clock
         workdirs = self._session.neighbour_workdirs[event]
         states = [HostRunInProgress(workdir) for workdir in workdirs]
-        limits_by_event = {event: limit or NO_LIMIT}
+        limits_by_event = {event: io_limit or NO_LIMIT}
         load = self._loads[event] = _NeighbourLoad(plan, states, asyncio.Event(), limits_by_event)
 
         async def read_clock(state: HostRunInProgress) -> None:
@@ -113,7 +113,7 @@ class NeighbourLoads:
         if ended - {waiting} and faults:
             raise HostError(faults[0], "See that host.")
 
-    async def set_limit(self, event: str, limit_event: str, limit: IoLimit) -> None:
+    async def set_limit(self, event: str, limit_event: str, io_limit: IoLimit) -> None:
         """Limit the load of an event from now on, until `limit_event` is undone.
 
         HostError where it does not run, or its host cannot limit it.
@@ -121,7 +121,7 @@ class NeighbourLoads:
         if not self.is_running(event):
             raise HostError(f"There is no load of event '{event}' to be limited.", "See its phase.")
         load = self._loads[event]
-        load.limits_by_event[limit_event] = limit
+        load.limits_by_event[limit_event] = io_limit
         try:
             await self._apply_limit(load)
         except HostError:
@@ -263,10 +263,10 @@ class NeighbourLoads:
             host_run.error = fault.message
 
 
-def _io_limit_on_target_devices(host_run: HostRunInProgress, limit: IoLimit) -> RunIoLimit:
+def _io_limit_on_target_devices(host_run: HostRunInProgress, io_limit: IoLimit) -> RunIoLimit:
     """The limit for the devices of a host's target. HostError where it has none."""
     devices = host_run.workdir.devices
-    if limit != NO_LIMIT and not devices:
+    if io_limit != NO_LIMIT and not devices:
         message = f"The target on host '{host_run.name}' has no block device that could be limited."
         raise HostError(message, "Leave io_limit out, or give the neighbour a rate.")
-    return RunIoLimit(devices, limit)
+    return RunIoLimit(devices, io_limit)

@@ -405,13 +405,13 @@ class PhaseRunner:
         self._outcomes[event.id] = outcome
         host = self._host(action.host)
         await self._sleep_until(due_ns - round(PREPARE_S * NS_PER_S))
-        if self._leave_out_if_refused(event, due_ns):
+        if self._leave_out_action_if_unsafe(event, due_ns):
             return False
         try:
             resolved = await self._resolve_action(host, action, due_ns)
             pending = await self._store_undo_on_host(event, host, resolved)
             await self._sleep_until(due_ns)
-            if self._leave_out_if_refused(
+            if self._leave_out_action_if_unsafe(
                 event, due_ns
             ):  # What was begun meanwhile may have failed.
                 return False
@@ -460,9 +460,9 @@ class PhaseRunner:
         self._outcomes[event.id] = replace(outcome, error=reason)
         self._session.emit(ScenarioNotice(f"Event '{event.id}' failed: {fault.message}"))
 
-    def _leave_out_if_refused(self, event: EventPlan, due_ns: int) -> bool:
+    def _leave_out_action_if_unsafe(self, event: EventPlan, due_ns: int) -> bool:
         """Whether something speaks against an action now, which its outcome then says."""
-        reason = self._action_refusal_reason(event, due_ns)
+        reason = self._reason_to_leave_out_action(event, due_ns)
         if reason:
             self._record_event_left_out(event, reason)
         return bool(reason)
@@ -471,7 +471,7 @@ class PhaseRunner:
         self._outcomes[event.id] = replace(self._outcomes[event.id], error=reason)
         self._session.emit(ScenarioNotice(f"Event '{event.id}' is left out: {reason}."))
 
-    def _action_refusal_reason(self, event: EventPlan, due_ns: int) -> str:
+    def _reason_to_leave_out_action(self, event: EventPlan, due_ns: int) -> str:
         """Why an action must not be done now, "" where nothing speaks against it.
 
         What follows an event that failed, or that its witness did not see, would be done to a

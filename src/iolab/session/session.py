@@ -202,14 +202,14 @@ async def run_session(
     *,
     session_id: str,
     kinds: SessionKinds,
-    earlier: EarlierSegments = NO_EARLIER_SEGMENTS,
+    earlier_segments: EarlierSegments = NO_EARLIER_SEGMENTS,
     clock: ControllerClock = SYSTEM_CLOCK,
     host_factory: HostFactory | None = None,
     retry_policy: RetryPolicy = DEFAULT_RETRY_POLICY,
     rule_for: StoppingRuleFactory | None = None,
     queue: RunQueue | None = None,
 ) -> SessionStatus:
-    """Execute the plan but for what was done `earlier`, and tell the recorder.
+    """Execute the plan but for what was done `earlier_segments`, and tell the recorder.
 
     With an `queue` it is that which says what to run, and which knows of what was done earlier.
 
@@ -223,7 +223,9 @@ async def run_session(
     by_name = {engine.name: engine for engine in kinds.file_engines}
     watched = {spec.name for spec in study.hosts if spec.role is not HostRole.CLIENT}
     left = {
-        name: host for name, host in hosts.items() if name not in earlier.excluded_hosts | watched
+        name: host
+        for name, host in hosts.items()
+        if name not in earlier_segments.excluded_hosts | watched
     }
     beside = {name: host for name, host in hosts.items() if name in watched}
     session = SessionContext(
@@ -235,15 +237,15 @@ async def run_session(
         stop,
         clock,
         session_id,
-        excluded_host_names=set(earlier.excluded_hosts),
+        excluded_host_names=set(earlier_segments.excluded_hosts),
         monitored_hosts=beside,
         discovery_queries=DiscoveryQueries.for_study(study, kinds.study),
         stopping_rule_for=rule_for,
     )
-    pending = [run for run in plan.runs if run.key not in earlier.done_runs]
+    pending = [run for run in plan.runs if run.key not in earlier_segments.done_runs]
     # Whatever a queue may ask for needs its files.
     possible = [PlannedRun(0, 1, point) for point in plan.points] if queue else pending
-    parts = SessionResources(
+    resources = SessionResources(
         WorkDirectories(session, possible),
         SessionDrivers(kinds.driver_factory_by_engine),
         kinds.hosts.create_booted_hosts(session),
@@ -253,9 +255,9 @@ async def run_session(
     try:
         work = _discover_and_measure(
             session,
-            parts,
+            resources,
             queue or FixedQueue(pending),
-            earlier,
+            earlier_segments,
             host_factory,
             retry_policy,
             kinds,
@@ -271,7 +273,7 @@ async def run_session(
     except IolabError as raised:
         fault = raised
     finally:
-        cleanup = await end_session_and_close_hosts(parts, session, host_factory)
+        cleanup = await end_session_and_close_hosts(resources, session, host_factory)
     for message in cleanup.faults:
         session.emit(Notice(message))
     named = [fault.message] if fault else []
@@ -284,20 +286,20 @@ async def run_session(
 
 async def _discover_and_measure(
     session: SessionContext,
-    parts: SessionResources,
-    queue: RunQueue,
-    earlier: EarlierSegments,
+    resources: SessionResources,
+    run_queue: RunQueue,
+    earlier_segments: EarlierSegments,
     host_factory: HostFactory | None,
     retry_policy: RetryPolicy,
     kinds: SessionKinds,
 ) -> SessionStatus:
     """Connect, look, refuse or begin; then one run after the other, each committed when it ends."""
-    first = queue.take_next_run()
+    first = run_queue.take_next_run()
     if first is None:
         return SessionStatus.DONE
-    discovery = await _discover_all(session, parts.booted_hosts)
+    discovery = await _discover_all(session, resources.booted_hosts)
     study = study_without_hosts(session.study, session.excluded_host_names)
-    present = await parts.workdirs.kept_layout_bytes_by_target()
+    present = await resources.workdirs.kept_layout_bytes_by_target()
     events = await event_preflight(study, session.all_hosts)
     require_plan_ready(
         study,
@@ -318,12 +320,16 @@ async def _discover_and_measure(
     session.emit(SessionStarted(session.plan, tuple(discovery.facts_by_target.items()), versions))
     _report_other_users(session, discovery)
     await _report_interference(session, discovery)
-    again = parts.booted_hosts.wrap_reconnect_host_factory(host_factory)
+    again = resources.booted_hosts.wrap_reconnect_host_factory(host_factory)
     means = RecoverySettings(
-        discovery.facts_by_target, earlier.attempt_counts, again, retry_policy, earlier.ledger
+        discovery.facts_by_target,
+        earlier_segments.attempt_counts,
+        again,
+        retry_policy,
+        earlier_segments.ledger,
     )
-    scenario = RunLoop(session, parts, means)
-    status = await scenario.run_all(first, queue)
+    scenario = RunLoop(session, resources, means)
+    status = await scenario.run_all(first, run_queue)
     if status is SessionStatus.DONE:
         session.begin_session_phase(SessionPhase.CLEAN_UP, None, "remove what the session made")
     return status

@@ -146,24 +146,24 @@ def foreign_point_entries(session_directory: Path) -> Iterator[Path]:
                 yield path
 
 
-def _is_point_or_run_folder(parts: tuple[str, ...]) -> bool:
-    """Whether `parts` below `points` are a point, a run or attempt of it, or its outputs."""
-    point, run, outputs = (*parts, "", "")[:3]
+def _is_point_or_run_folder(path_parts: tuple[str, ...]) -> bool:
+    """Whether `path_parts` below `points` are a point, a run or attempt of it, or its outputs."""
+    point, run, outputs = (*path_parts, "", "")[:3]
     return (
         _DIGEST.fullmatch(point) is not None
         and (not run or bool(_RUN.fullmatch(run) or _ATTEMPT.fullmatch(run)))
         and outputs in ("", ENGINE)
-        and len(parts) <= 3
+        and len(path_parts) <= 3
     )
 
 
-def _is_run_file(parts: tuple[str, ...]) -> bool:
-    """Whether `parts` below `points` are a file of a run."""
-    match len(parts):
+def _is_run_file(path_parts: tuple[str, ...]) -> bool:
+    """Whether `path_parts` below `points` are a file of a run."""
+    match len(path_parts):
         case 3:
-            return parts[2] in _RUN_FILES
+            return path_parts[2] in _RUN_FILES
         case 4:
-            return _OUTPUT_FILE.fullmatch(parts[3]) is not None
+            return _OUTPUT_FILE.fullmatch(path_parts[3]) is not None
         case _:
             return False
 

@@ -217,13 +217,13 @@ def add_fleet_faults(document: StudyDocument, tables: StudyTables) -> None:
         if isinstance(name := host.user_values.get("name"), str)
     }
     for item, configuration in tables.items_of_table("configuration", ConfigurationTable):
-        _add_storage_role_faults(document, item, configuration, roles)
+        _add_configuration_storage_faults(document, item, configuration, roles)
         # A client whose table has a fault is still a client: only whole fleets can be counted.
         if len(roles) == len(host_names):
             _add_file_rotation_faults(document, item, configuration, tables)
 
 
-def _add_storage_role_faults(
+def _add_configuration_storage_faults(
     document: StudyDocument,
     table_item: TableItem,
     configuration: ConfigurationTable,
@@ -340,7 +340,7 @@ def add_cross_table_faults(document: StudyDocument, tables: StudyTables, kinds: 
 def add_host_faults(document: StudyDocument, items: tuple[TableItem, ...]) -> None:
     """Add the faults of hosts among themselves: twins, and keys that do not go together."""
     _add_duplicate_name_faults(document, items, ITEMS["host"][1])
-    _add_guest_and_hypervisor_faults_to(document, items)
+    _add_guest_and_hypervisor_faults(document, items)
     first: dict[object, str] = {}
     for item in items:
         if not isinstance(item.table, HostTable):
@@ -381,7 +381,7 @@ def _meter_element_faults(host: HostTable) -> Iterator[ElementFault]:
             yield ElementFault(("meters",), has, "Give its URL, as in 'https://bmc1.example'.")
 
 
-def _add_guest_and_hypervisor_faults_to(
+def _add_guest_and_hypervisor_faults(
     document: StudyDocument, host_items: tuple[TableItem, ...]
 ) -> None:
     """Add the faults of hosts among themselves: guests of no node, keys for nodes elsewhere."""

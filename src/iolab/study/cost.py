@@ -66,7 +66,7 @@ def is_target_block_device(study: Study, configuration_id: str, host: str) -> bo
     return target_serial(study.configuration(configuration_id), study.host(host)) is not None
 
 
-def max_refill_bytes_per_host(study: Study, data_sets: Iterable[DataSet]) -> int:
+def max_fill_bytes_per_host_beyond_layout(study: Study, data_sets: Iterable[DataSet]) -> int:
     """What one fill writes on the host where it writes most, beyond a layout of files."""
     precondition = study.precondition
     more = max(precondition.fill - 1, 0)
@@ -102,7 +102,7 @@ def precondition_time_items(
     if precondition.purge in (PurgeMethod.FSTRIM, PurgeMethod.RECREATE):
         again = sum(item.bytes_per_host for item in data_sets)
         yield f"{times} x lay out {format_bytes(again)} anew", times * again / write_bytes_per_s
-    size = max_refill_bytes_per_host(study, data_sets)
+    size = max_fill_bytes_per_host_beyond_layout(study, data_sets)
     if size:
         speed = format_rate_bytes(write_bytes_per_s)
         message = f"{times} x fill, {format_bytes(size)} on each host at {speed}"
@@ -324,7 +324,7 @@ def plan_demand(
     least = certain_s - spared_s
     hosts = {name for item in study.configurations for name in item.hosts}
     restores = start_state_preparation_count(study, runs)
-    filled = max_refill_bytes_per_host(study, data_sets) * restores * len(hosts)
+    filled = max_fill_bytes_per_host_beyond_layout(study, data_sets) * restores * len(hosts)
     laid_out = sum(per_host.values())
     if study.precondition.purge in (PurgeMethod.FSTRIM, PurgeMethod.RECREATE):
         laid_out *= 1 + restores

@@ -87,9 +87,9 @@ class _TomlLineScanner(Struct):
         self.lines[path] = line  # also over the line of `[a.b]`, which may stand before `[a]`
         return path
 
-    def _innermost_table(self, key_path: KeyPath, line: int) -> KeyPath:
+    def _innermost_table(self, key_path: KeyPath, line_number: int) -> KeyPath:
         """The table that a header's inner key names: in an array of tables, its last element."""
-        self.lines.setdefault(key_path, line)
+        self.lines.setdefault(key_path, line_number)
         return (*key_path, self.tables[key_path]) if key_path in self.tables else key_path
 
     def _scan_key_value_pair(self, table: KeyPath) -> None:

@@ -73,9 +73,9 @@ def _split_at_commas(text: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def _expand_name(text: str, part: str, max_name_count: int) -> list[str]:
-    pieces = list(_PIECE.finditer(part))
-    if not part or "".join(piece.group() for piece in pieces) != part:
+def _expand_name(text: str, name_with_range: str, max_name_count: int) -> list[str]:
+    pieces = list(_PIECE.finditer(name_with_range))
+    if not name_with_range or "".join(piece.group() for piece in pieces) != name_with_range:
         raise HostNamesError(f"is {quote_value(text)}", _HINT)
     choices = [
         [piece[2]] if piece[2] is not None else _range_numbers(text, piece[1], max_name_count)

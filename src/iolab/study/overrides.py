@@ -41,7 +41,7 @@ def apply_set_argument(
             origin, "There is no '='.", "Write workload.ID.KEY=VALUE or method.KEY=VALUE."
         )
         return
-    _Assignment(document, origin, file_schema).assign(name.strip(), value.strip(), typed=False)
+    _KeyAssigner(document, origin, file_schema).assign(name.strip(), value.strip(), is_parsed=False)
 
 
 def apply_scale(
@@ -50,7 +50,7 @@ def apply_scale(
     """Apply the assignments of `[scale.NAME]`, whose dotted names may be quoted or not."""
     for path, name, value in _nested_paths_names_and_values(table, ("scale", scale)):
         origin = document.origin_of(path)
-        _Assignment(document, origin, file_schema).assign(name, value, typed=True)
+        _KeyAssigner(document, origin, file_schema).assign(name, value, is_parsed=True)
 
 
 def engine_overrides_or_add_fault(
@@ -71,18 +71,18 @@ def engine_overrides_or_add_fault(
     return assignments
 
 
-class _Assignment(Record):
+class _KeyAssigner(Record):
     """One assignment on its way into the tree."""
 
     document: StudyDocument
     origin: ValueOrigin
     file_schema: StudyFileSchema
 
-    def assign(self, name: str, value: object, *, typed: bool) -> None:
+    def assign(self, name: str, value: object, *, is_parsed: bool) -> None:
         section, _, rest = name.partition(".")
         single = self.file_schema.single_table_type_by_name
         if section in single and rest:
-            self._assign_key(single[section], (section,), rest, value, typed=typed)
+            self._assign_key(single[section], (section,), rest, value, is_parsed=is_parsed)
         elif section in ITEMS and rest:
             key_name = ITEMS[section][1]
             for path, key, table in self._find_named_elements_or_add_fault(section, key_name, rest):
@@ -92,7 +92,7 @@ class _Assignment(Record):
                         self.origin, f"{quote_value(name)} would rename an element.", hint
                     )
                     return
-                self._assign_key(table, path, key, value, typed=typed)
+                self._assign_key(table, path, key, value, is_parsed=is_parsed)
         else:
             self._add_unknown_section_fault(name, section)
 
@@ -152,7 +152,7 @@ class _Assignment(Record):
         name: str,
         value: object,
         *,
-        typed: bool,
+        is_parsed: bool,
     ) -> None:
         key, _, inner = name.partition(".")
         shape = value_shape(table_type, key) if key in table_type.model_fields else None
@@ -174,7 +174,7 @@ class _Assignment(Record):
             )
             return
         full: KeyPath = (*key_path, key, inner) if inner else (*key_path, key)
-        if not typed:
+        if not is_parsed:
             value = _parse_set_value(
                 str(value), is_list=shape.is_list, is_text=shape.is_text or shape.has_free_keys
             )

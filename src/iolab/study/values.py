@@ -91,15 +91,15 @@ def integer_value(low: int, high: int) -> ValueReader:
     return ValueReader(read_integer, schema)
 
 
-def exact_value(number: int, hint: str) -> ValueReader:
+def exact_value(only_number: int, hint: str) -> ValueReader:
     """The one number that is known; `hint` says so."""
 
     def read_exact(value: object) -> int:
-        if isinstance(value, int) and not isinstance(value, bool) and value == number:
+        if isinstance(value, int) and not isinstance(value, bool) and value == only_number:
             return value
         raise value_error(f"is {quote_value(value)}", hint)
 
-    return ValueReader(read_exact, {"const": number})
+    return ValueReader(read_exact, {"const": only_number})
 
 
 def number_value(low: float, high: float, example: str = "") -> ValueReader:

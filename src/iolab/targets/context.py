@@ -73,15 +73,15 @@ class TargetContext(Record):
         return self.engines[run.point.job.layout_engine]
 
 
-def run_seed(study: Study, point: Point, host: str, number: int) -> int:
-    """The seed of a host in the `number`-th run of a point, from 1.
+def run_seed(study: Study, point: Point, host: str, run_number: int) -> int:
+    """The seed of a host in the `run_number`-th run of a point, from 1.
 
     It depends on the host's place among those that make the point's load, and not on others that
     were left out. Hosts that drew the same would all do their I/O at the same moments, where
     arrivals are random, and write the same blocks, which a target may store once.
     """
     place = load_host_names_of_point(study, point).index(host)
-    return study.method.seed + number - 1 + place * HOSTS_APART
+    return study.method.seed + run_number - 1 + place * HOSTS_APART
 
 
 def contents_seed(study: Study, host: str) -> int:

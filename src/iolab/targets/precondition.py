@@ -219,7 +219,11 @@ async def _run_preconditioning_round(
 
 
 def preconditioning_round_error(
-    engine: EngineName, host: str, number: int, ending: ProcessEnding, reading: ParsedEngineOutput
+    engine: EngineName,
+    host: str,
+    round_number: int,
+    ending: ProcessEnding,
+    reading: ParsedEngineOutput,
 ) -> EngineError | None:
     """Why a round is not what was requested; None when it is. A failed I/O is enough."""
     exited, totals = ending.exited, reading.totals
@@ -228,7 +232,7 @@ def preconditioning_round_error(
     errors = totals.generator.errors if totals and totals.generator else ()
     failed = (f"{count} x {name}" for name, count in errors)
     words = excerpt("; ".join((*reading.faults, *failed, ending.stderr_tail.strip())), 200)
-    message = f"{engine} failed in round {number} on host '{host}': {words.rstrip('; ')}."
+    message = f"{engine} failed in round {round_number} on host '{host}': {words.rstrip('; ')}."
     return EngineError(message, "Correct the reported fault and run again.")
 
 

@@ -109,16 +109,16 @@ def _cpio_pieces(entries: Iterable[CpioEntry]) -> Iterator[bytes]:
     yield from _cpio_entry_pieces(CpioEntry(_LAST, 0), number + 1)
 
 
-def _cpio_entry_pieces(entry: CpioEntry, number: int) -> Iterator[bytes]:
+def _cpio_entry_pieces(entry: CpioEntry, inode_number: int) -> Iterator[bytes]:
     name = entry.name.encode() + b"\0"
     # inode, mode, uid, gid, links, mtime, size, device (2), device of a node (2), name, checksum
-    fields = (number, entry.mode, 0, 0, 1, 0, len(entry.content), 0, 0, 0, 0, len(name), 0)
+    fields = (inode_number, entry.mode, 0, 0, 1, 0, len(entry.content), 0, 0, 0, 0, len(name), 0)
     yield _pad_to_four(_CPIO_MAGIC + b"".join(b"%08X" % field for field in fields) + name)
     yield _pad_to_four(entry.content)
 
 
-def _pad_to_four(piece: bytes) -> bytes:
-    return piece + bytes(_aligned_to_four(len(piece)) - len(piece))
+def _pad_to_four(content: bytes) -> bytes:
+    return content + bytes(_aligned_to_four(len(content)) - len(content))
 
 
 def _aligned_to_four(length: int) -> int:

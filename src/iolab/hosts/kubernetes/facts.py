@@ -235,10 +235,10 @@ def _excerpt_of(value: object) -> str:
     return excerpt(str(value), TEXT_CHARACTERS_MAX) if value else ""
 
 
-def _excerpt_at_keys(item: object, *keys: str) -> str:
-    return excerpt(text_at_keys(item, *keys), TEXT_CHARACTERS_MAX)
+def _excerpt_at_keys(kubernetes_object: object, *keys: str) -> str:
+    return excerpt(text_at_keys(kubernetes_object, *keys), TEXT_CHARACTERS_MAX)
 
 
-def _mapping_at_keys(item: object, *keys: str) -> Mapping[str, Any]:
-    found = value_at_keys(item, *keys)
+def _mapping_at_keys(kubernetes_object: object, *keys: str) -> Mapping[str, Any]:
+    found = value_at_keys(kubernetes_object, *keys)
     return found if isinstance(found, Mapping) else {}

@@ -130,20 +130,22 @@ def kubectl_error_sentences(stderr: bytes) -> tuple[str, ...]:
     return tuple(dict.fromkeys(excerpt(_ERROR_PREFIX.sub("", line)) for line in errors))
 
 
-def value_at_keys(item: object, *keys: str) -> object:
+def value_at_keys(kubernetes_object: object, *keys: str) -> object:
     """What lies at these keys inside each other in an object of a cluster; None for nothing."""
     for key in keys:
-        item = item.get(key) if isinstance(item, Mapping) else None
-    return item
+        kubernetes_object = (
+            kubernetes_object.get(key) if isinstance(kubernetes_object, Mapping) else None
+        )
+    return kubernetes_object
 
 
-def text_at_keys(item: object, *keys: str) -> str:
+def text_at_keys(kubernetes_object: object, *keys: str) -> str:
     """The text there; "" where there is none."""
-    found = value_at_keys(item, *keys)
+    found = value_at_keys(kubernetes_object, *keys)
     return found if isinstance(found, str) else ""
 
 
-def list_at_keys(item: object, *keys: str) -> list[Any]:
+def list_at_keys(kubernetes_object: object, *keys: str) -> list[Any]:
     """The list there; an empty one where there is none."""
-    found = value_at_keys(item, *keys)
+    found = value_at_keys(kubernetes_object, *keys)
     return found if isinstance(found, list) else []

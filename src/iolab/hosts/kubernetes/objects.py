@@ -147,9 +147,9 @@ def stateful_set_manifest(fleet: PodFleet, class_pods: StorageClassPods) -> Obje
     }
 
 
-def _object_labels(fleet: PodFleet, item: StorageClassPods | None = None) -> dict[str, str]:
+def _object_labels(fleet: PodFleet, class_pods: StorageClassPods | None = None) -> dict[str, str]:
     labels = {MANAGED_BY_LABEL: MANAGER_NAME, SESSION_LABEL: fleet.name}
-    return labels if item is None else {**labels, CLASS_LABEL: item.group}
+    return labels if class_pods is None else {**labels, CLASS_LABEL: class_pods.group}
 
 
 def _with_owner_reference(kubernetes_object: Object, owner: dict[str, str]) -> Object:
