@@ -153,7 +153,7 @@ def test_a_rate_that_was_kept_is_not_to_be_raised_where_a_higher_one_was_not() -
         is_trusted=False,
     )
     (row,) = bottlenecks_table(brief.study, [kept], [lost]).rows
-    assert tells(row[-1].text, "54 requests/s", "queue-grows", "between")
+    assert tells(row[-1].text, "54 requests/s", "requests wait ever longer", "between")
     assert "Raise" not in row[-1].text
     (row,) = bottlenecks_table(brief.study, [kept], []).rows
     assert tells(row[-1].text, "No higher rate was tried", "requests/s beyond 27")

@@ -102,9 +102,9 @@ def test_what_lives_in_a_file_and_has_limits_is_told_first() -> None:
     on_loop = replace(host, target=target, disks=(loop, drive))
     limited = replace(on_loop, io_limits=(CgroupDeviceIoLimit("loop1", read_iops=3000),))
     (owner,) = one_configuration("a")
-    plain = study_of("s", "S", "?", (owner,), ())
+    plain = replace(study_of("s", "S", "?", (owner,), ()), scale="full")
     named = replace(owner, hardware=(("SSD", "A capacity 7.68 TB"),))
-    stated = study_of("s", "S", "?", (named,), ())
+    stated = replace(plain, configurations=(named,))
 
     assert not measured_storage_caveat(plain, {"a": host})
     told = measured_storage_caveat(plain, {"a": on_loop})
@@ -120,6 +120,11 @@ def test_what_lives_in_a_file_and_has_limits_is_told_first() -> None:
     vda = replace(drive, name="vda", model=None, parents=())
     rented = replace(host, target=replace(host.target, devices=("vda",)), disks=(vda,))
     assert not demonstration_answer_prefix(plain, {"a": rented})
+    assert not measured_storage_caveat(plain, {"a": rented})
+    small = replace(plain, scale="small")
+    assert tells(demonstration_answer_prefix(small, {"a": rented}), "not drives")
+    assert tells(measured_storage_caveat(small, {"a": rented}), "vda", "scale small", "not on")
+    assert not demonstration_answer_prefix(small, {"a": host})  # a drive, for a shorter time
     assert tells(demonstration_answer_prefix(stated, {"a": rented}), "not the stated drives")
     emulated = replace(host, kernel=replace(host.kernel, hypervisor="TCG"))
     assert "emulated processors" in demonstration_answer_prefix(plain, {"a": emulated})

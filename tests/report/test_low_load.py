@@ -120,7 +120,7 @@ def test_one_that_is_invalid_at_every_load_is_not_measurable() -> None:
     assert rows
     for row in rows:
         figure = row.figure_of_configuration("beta")
-        assert (figure.text, figure.note) == ("not measurable", "verify-mismatch")
+        assert (figure.text, figure.note) == ("not measurable", "It differs.")
         assert row.figure_of_configuration("alpha").amount
         assert LESS_IS_INVALID not in row.scope
 

@@ -41,6 +41,14 @@ def test_each_best_names_its_place_and_its_factor_over_the_first() -> None:
     assert len(iops.table.rows) == len(bandwidth.table.rows) == 2
 
 
+def test_bests_at_unlike_loads_are_said_to_be_that_below_their_dots() -> None:
+    lower = {("fast", "rand-read-4k", 1): 100_000.0, ("plain", "rand-read-4k", 1): 250_000.0}
+    best, *_ = maxima(session(TWO, {**RATES, **lower})).groups
+    iops, bandwidth = best.figures
+    assert "loads differ" not in iops.note
+    assert tells(bandwidth.note, "loads differ", "Plain at iodepth 8", "Fast at iodepth 1")
+
+
 def test_an_invalid_best_stands_only_where_there_is_no_other_and_claims_nothing() -> None:
     rates = {**RATES, ("fast", "rand-read-4k", 1): 100_000.0}
     levels = {("fast", "rand-read-4k", 8): VerdictLevel.INVALID}

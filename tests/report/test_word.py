@@ -7,6 +7,7 @@ import io
 from docx import Document
 from msgspec.structs import replace
 
+from iolab.report.blocks import Paragraph, appendix_blocks
 from iolab.report.formats.word import render_docx
 from iolab.report.page import build_report_page
 from iolab.report.table import split_table_at_group
@@ -64,5 +65,9 @@ def test_a_caveat_names_every_check_that_says_it() -> None:
         )
         for result in brief.results
     ]
-    made = Document(io.BytesIO(render_docx(replace(brief, results=tuple(both)))))
-    assert any(f"({caveat.code}, {caveat.code}-too, " in one.text for one in made.paragraphs)
+    doubled = replace(brief, results=tuple(both))
+    made = Document(io.BytesIO(render_docx(doubled)))
+    assert not any(caveat.code in one.text for one in made.paragraphs)
+    appendix = appendix_blocks(doubled, build_report_page(doubled))
+    notes = [block.note for block in appendix if isinstance(block, Paragraph)]
+    assert any(f"{caveat.code}, {caveat.code}-too, " in note for note in notes)

@@ -21,6 +21,7 @@ from iolab.cli.output import (
 )
 from iolab.errors import StoreError, UsageError
 from iolab.record import Record
+from iolab.report.check_pages import check_page_paths, check_page_title
 from iolab.text import one_line, quote_value
 
 if TYPE_CHECKING:
@@ -40,8 +41,6 @@ _LINK: Final = re.compile(r"\[([^\]]+)\]\((?!https?:)[^)]*\)")
 _HEADING: Final = re.compile(r"^(#{1,3}) (.+)$", re.MULTILINE)
 
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
-_PLACES: Final = (_PACKAGE / "_checks", _PACKAGE.parents[1] / "docs" / "reference" / "checks")
-"""Where the wheel puts the pages, and where a checkout has them."""
 
 _GLOSSARY_PLACES: Final = (_PACKAGE / "_glossary.md", _PACKAGE.parents[1] / "docs" / "glossary.md")
 """Where the wheel puts the glossary, and where a checkout has it."""
@@ -72,7 +71,7 @@ def explain(
     """Explain a check, or a word of the results."""
     pages = _page_text_by_check_code()
     if code is None:
-        titles = {name: _page_title(text) for name, text in pages.items()}
+        titles = {name: check_page_title(text) for name, text in pages.items()}
         if output_format is not OutputFormat.TABLE:
             listed = [{"code": name, "title": title} for name, title in titles.items()]
             print_document(output_format, {"format": 1, "checks": listed}, listed)
@@ -83,7 +82,7 @@ def explain(
         _print_glossary_entry(code, list(pages), output_format)
         return
     if output_format is not OutputFormat.TABLE:
-        page = {"code": code, "title": _page_title(pages[code]), "page": pages[code]}
+        page = {"code": code, "title": check_page_title(pages[code]), "page": pages[code]}
         print_document(output_format, {"format": 1, **page}, [page])
         return
     print_renderables(*_page_lines(pages[code]))
@@ -91,10 +90,8 @@ def explain(
 
 def _page_text_by_check_code() -> dict[str, str]:
     """The page of every check, by its code."""
-    for place in _PLACES:
-        pages = sorted(place.glob("*.md"))
-        if pages:
-            return {path.stem: path.read_text(encoding="utf-8") for path in pages}
+    if paths := check_page_paths():
+        return {code: path.read_text(encoding="utf-8") for code, path in paths.items()}
     raise StoreError("The pages on checks are missing.", "Install iolab again.")
 
 
@@ -146,10 +143,6 @@ def _print_glossary_entry(word: str, codes: Sequence[str], output_format: Output
         return
     text = literal_text(entry.heading, "bold").append(f": {one_line(entry.text)}", style="not bold")
     print_renderables(Constrain(text, PAGE_WIDTH))
-
-
-def _page_title(page: str) -> str:
-    return page.split("\n", 1)[0].removeprefix("# ").strip()
 
 
 def _unknown_name_error(code: str, names: Sequence[str]) -> Exception:

@@ -18,6 +18,9 @@ from iolab.core.target_state import NO_PRECONDITION, Precondition
 from iolab.core.workload import Workload
 from iolab.record import Record
 
+FULL_SCALE: Final = "full"
+"""The scale that is the study as it is written; always there."""
+
 REPEATS_MAX: Final = 5
 """More runs narrow a point's interval by less than a tenth each."""
 
@@ -229,6 +232,11 @@ class Study(Record, dict=True):
         if self.scenario is None:
             return least, most
         return self.method.warmup_s + self.scenario.min_duration_s, most
+
+    @property
+    def has_reduced_scale(self) -> bool:
+        """Whether a smaller study was run than the one that is written."""
+        return self.scale not in ("", FULL_SCALE)
 
     def host(self, name: str) -> HostSpec:
         """The host of that name; KeyError when the study has none (the loader made sure)."""

@@ -34,6 +34,7 @@ from iolab.report.charts.chart import ChartGroup, SeriesStyles
 from iolab.report.charts.choose import DASHES
 from iolab.report.charts.lines import MEAN, ChartLine, ChartQuantity, rate_and_latency_chart
 from iolab.report.charts.palette import series_color_token
+from iolab.report.check_pages import check_phrase
 from iolab.report.numbers import metric_value_text
 from iolab.report.table import Table
 from iolab.text import counted_noun, list_text, percent_text
@@ -220,7 +221,11 @@ def node_timeline_charts(
     )
     objection = next(iter(timeline.result.verdict.objections), None)
     is_invalid = timeline.result.verdict.level is VerdictLevel.INVALID and objection is not None
-    doubt = f" (this run is invalid: {objection.code})" if is_invalid and objection else ""
+    doubt = (
+        f" (this run is invalid: {check_phrase(objection.code)})"
+        if is_invalid and objection
+        else ""
+    )
     note = (
         f"{counted_noun(timeline.guest_count, 'guest')} on this node: "
         f"{run_name}{doubt}.{_shared_machine_note(timeline)}"

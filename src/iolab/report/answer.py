@@ -13,6 +13,7 @@ from iolab.core.metric import VerdictLevel
 from iolab.core.run import RunStatus
 from iolab.record import Record
 from iolab.report.best import BestFigure, RunCounts
+from iolab.report.check_pages import check_phrase
 from iolab.report.choice import StudyAnswer
 from iolab.report.fast_facts import FastFact, fast_facts
 from iolab.report.hardware import demonstration_answer_prefix
@@ -129,7 +130,7 @@ def build_answer(
             filter(
                 None,
                 (
-                    confidence_line(best_figures, touching) if best_figures else "",
+                    confidence_line(best_figures) if best_figures else "",
                     _supported_latency_counts_sentence(brief, rows),
                     repeats_sentence(run_counts, brief),
                 ),
@@ -202,9 +203,7 @@ def gravest_caveats_except_other_load_sentence(caveats: Sequence[Objection]) -> 
         return ""
     level = max((caveat.level for caveat in own), key=lambda level: level.rank)
     first = _gravest_caveats_except_other_load(caveats)[:DOUBTS_SHOWN]
-    texts = [
-        f"{caveat.message} ({caveat.code}, {_affected_run_count_text(caveat)})" for caveat in first
-    ]
+    texts = [f"{caveat.message} ({_affected_run_count_text(caveat)})" for caveat in first]
     texts = [*texts, *_unquoted_invalid_check_texts(own, first, level)]
     return f"Why {level.value}: {' '.join(texts)}"
 
@@ -221,11 +220,12 @@ def _unquoted_invalid_check_texts(
         more = {run.key for run in caveat.runs} - covered
         if caveat.level is level and more:
             covered |= more
-            parts.append(f"{caveat.code} in {counted_noun(len(more), 'run')}")
+            about = check_phrase(caveat.code)
+            parts.append(f"{about} in {counted_noun(len(more), 'run')}")
     if parts:
         yield f"Of the others: {', '.join(parts)}."
     of_same_runs = [
-        caveat.code
+        check_phrase(caveat.code)
         for caveat in caveats
         if caveat.level is level
         and caveat not in quoted_caveats
@@ -233,7 +233,7 @@ def _unquoted_invalid_check_texts(
         == {run.key for own in quoted_caveats for run in own.runs}
     ]
     if of_same_runs:
-        yield f"Invalid, too, by {list_text(of_same_runs, CHECK_CODES_SHOWN)}."
+        yield f"Also found: {list_text(of_same_runs, CHECK_CODES_SHOWN)}."
 
 
 def _affected_run_count_text(objection: Objection) -> str:

@@ -18,7 +18,13 @@ from msgspec.structs import replace
 from iolab.core.metric import VerdictLevel
 from iolab.record import Record
 from iolab.report.brief import Brief
-from iolab.report.charts.chart import ChartGroup, Figure, ReportSection
+from iolab.report.charts.chart import (
+    ALL_INDICATIVE_NOTE,
+    NONE_VALID_NOTE,
+    ChartGroup,
+    Figure,
+    ReportSection,
+)
 from iolab.report.fast_facts import FastFact
 from iolab.report.narrative import LinkedSentence
 from iolab.report.page import ReportPage, factor_out_shared_notes
@@ -31,7 +37,7 @@ from iolab.report.phrases import (
 from iolab.report.quotients import ANCHOR as VALUE_ANCHOR
 from iolab.report.table import Table, split_table_at_group, table_with_constants_in_title
 from iolab.report.value import TITLE as COST_GROUP
-from iolab.text import counted_noun
+from iolab.text import capitalised, counted_noun
 
 HARDWARE_TITLE: Final = "Hardware"
 """The heading of the section on the hosts, with which the last page of a PDF may begin."""
@@ -277,9 +283,18 @@ def _answer_blocks(page: ReportPage) -> Iterator[Block]:
         yield _table_without_title(measured)
         yield from _note_paragraphs(answer.table_note)
     if answer.charts:
-        (group,), notes = factor_out_shared_notes([ChartGroup("", answer.charts)])
+        charts = tuple(map(_without_note_of_table, answer.charts))
+        (group,), notes = factor_out_shared_notes([ChartGroup("", charts)])
         yield FigureGroup(group.figures, has_table_before=True)
         yield from _note_paragraphs(notes)
+
+
+def _without_note_of_table(figure: Figure) -> Figure:
+    """A figure below the matrix, whose note says that figures are indicative where all are."""
+    note = figure.note
+    for sentence in (ALL_INDICATIVE_NOTE, NONE_VALID_NOTE):
+        note = note.replace(sentence, "").strip()
+    return replace(figure, note=note)
 
 
 def _performance_and_cost_tables(page: ReportPage) -> tuple[Table, Table | None]:
@@ -320,7 +335,7 @@ def _answer_caveat_blocks(page: ReportPage) -> Iterator[Block]:
     yield Heading("Caveats", 1, "caveats")
     if answer.failed_runs_text:
         yield Paragraph(answer.failed_runs_text, ParagraphStyle.ITEM, VerdictLevel.INVALID)
-    yield from map(objection_block, answer.caveats)
+    yield from map(brief_objection_block, answer.caveats)
     if answer.hidden_caveat_count:
         more = counted_noun(answer.hidden_caveat_count, "more caveat")
         yield Paragraph(f"{more} in the appendix.", ParagraphStyle.NOTE)
@@ -351,6 +366,11 @@ def _all_caveat_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
             "No check objects to any run." if brief.results else "There is no run to judge yet."
         )
         yield Paragraph(message)
+
+
+def brief_objection_block(objection: Objection) -> Paragraph:
+    """The same in the brief, whose readers know no codes of checks."""
+    return replace(objection_block(objection), note=capitalised(objection_runs_text(objection)))
 
 
 def objection_block(objection: Objection) -> Paragraph:

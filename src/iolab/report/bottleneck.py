@@ -24,6 +24,7 @@ from iolab.core.resources import Resource, ResourceUse, RunResources
 from iolab.core.run import RunKey
 from iolab.core.study import Study
 from iolab.report.best import gravest_code_and_text_of_first_run_at_level
+from iolab.report.check_pages import check_phrase
 from iolab.report.numbers import DASH, axis_name_text, metric_value_text, value_text
 from iolab.report.phrases import (
     LEVEL_SENTENCES,
@@ -856,7 +857,7 @@ def _next_rate_step_text(finding: BottleneckFinding, points: Sequence[PointSumma
         return recommended_step_text(finding)
     point, runs = min(lost, key=lambda item: item[0].key.axis)
     code, _ = gravest_code_and_text_of_first_run_at_level(runs, VerdictLevel.INVALID)
-    why = f" ({code})" if code else ""
+    why = f" ({check_phrase(code)})" if code else ""
     return (
         f"{point_place_phrase(point.key.axis)} was tried and was not kept{why}: the limit lies "
         "between."

@@ -384,8 +384,9 @@ def _first_and_other_kinds_count_text(texts: Iterable[str]) -> str:
 def demonstration_answer_prefix(study: Study, facts: Mapping[str, HostFacts]) -> str:
     """How an answer begins that tells nothing of drives; empty where drives were measured.
 
-    Such is a target on devices of files or of memory, or a virtual disk in place of a stated drive,
-    and a load that emulated processors make: what takes the time is the emulator.
+    Such is a target on devices of files or of memory, a virtual disk in place of a stated drive or
+    at a reduced scale, and a load that emulated processors make: what takes the time is the
+    emulator.
     """
     if any(is_emulator(host.kernel.hypervisor) for host in facts.values()):
         return "Demonstration on emulated processors: "
@@ -404,8 +405,8 @@ def _stand_in_disks(
     )
     if not _are_all_disks_virtual(disks):
         return []
-    has_stated = bool(_stated_drive_text(configuration))
-    return [disk for disk in disks if has_stated or disk.name.startswith(MADE_NAMES)]
+    is_no_drive = bool(_stated_drive_text(configuration)) or study.has_reduced_scale
+    return [disk for disk in disks if is_no_drive or disk.name.startswith(MADE_NAMES)]
 
 
 def measured_storage_caveat(study: Study, facts: Mapping[str, HostFacts]) -> str:
@@ -434,7 +435,8 @@ def measured_storage_caveat(study: Study, facts: Mapping[str, HostFacts]) -> str
         against = "not on the stated drives" if is_stated else "not on drives"
         has_limits = {disk.name for disk in virtual} & set(limits)
         limited = ", with I/O limits set," if has_limits else ","
-        parts.append(f"Measured on {_disk_names_text(virtual)}{limited} {against}.")
+        scale = f" at scale {study.scale}" if study.has_reduced_scale else ""
+        parts.append(f"Measured on {_disk_names_text(virtual)}{scale}{limited} {against}.")
         limits = [name for name in limits if not has_limits]
     if stated:
         parts.append(

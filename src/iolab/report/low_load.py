@@ -247,7 +247,7 @@ def _invalid_or_failed_figures(points: Sequence[PointSummary]) -> dict[str, Conf
     for point in points:
         owner = point.key.configuration
         if not point.is_trusted and owner not in lost and point.key.axis == common:
-            why, _ = gravest_code_and_text_of_first_run_at_level(point.runs, VerdictLevel.INVALID)
+            _, why = gravest_code_and_text_of_first_run_at_level(point.runs, VerdictLevel.INVALID)
             lost[owner] = ConfigurationFigure(owner, NOT_MEASURABLE, note=why)
     return lost
 

@@ -42,7 +42,7 @@ from iolab.report.table import (
     verdict_cell,
 )
 from iolab.stats.comparison import inverted_comparison
-from iolab.text import counted_noun, percent_text
+from iolab.text import counted_noun, escape_invisible, percent_text
 
 if TYPE_CHECKING:
     from iolab.analysis.pairs import GainsByPair
@@ -71,6 +71,9 @@ PRINTED_VERDICT: Final = "printed"
 
 STATEMENTS_SHOWN: Final = 6
 """Statements in a chart's sentence; the others stand in its table."""
+
+DIFFERING_LOADS_SHOWN: Final = 2
+"""Workloads named whose best figures are at unlike loads; of more the table has all."""
 
 FACTOR_HEADING: Final = "Times"
 """How the heading of factors over the first configuration begins."""
@@ -116,6 +119,7 @@ def _maxima_chart(brief: Brief, figures_with_hosts: Sequence[BestFigureWithHosts
     styles = brief.series_styles
     groups = rows_by_key(figures_with_hosts, lambda figure: figure.best_value.workload).values()
     better = figures_with_hosts[0].best_value.better
+    differing = [own for own in groups if len({figure.best_value.axis for figure in own}) > 1]
     best = "Lowest" if better is BetterDirection.LOWER else "Best"
     label = common_metric_label(figure.best_value.metric for figure in figures_with_hosts)
     return dot_chart(
@@ -133,7 +137,24 @@ def _maxima_chart(brief: Brief, figures_with_hosts: Sequence[BestFigureWithHosts
             brief.study.configurations, figures_with_hosts, brief.run_anchors, brief.gains_by_pair
         ),
         better=better,
+        note=_differing_loads_note(differing, styles),
     )
+
+
+def _differing_loads_note(
+    figures_by_workload: Sequence[Sequence[BestFigureWithHosts]], styles: SeriesStyles
+) -> str:
+    """At which loads configurations have the best figures of workloads where those differ."""
+    if not figures_by_workload:
+        return ""
+    if len(figures_by_workload) > DIFFERING_LOADS_SHOWN:
+        return f"Best loads differ in {len(figures_by_workload)} workloads: the table has them."
+    texts = (
+        f"{escape_invisible(own[0].best_value.title)}: "
+        + ", ".join(f"{dot.name} {dot.note}" for dot in (_best_figure_dot(f, styles) for f in own))
+        for own in figures_by_workload
+    )
+    return f"Best loads differ ({'; '.join(texts)})."
 
 
 def _best_figure_dot(figure: BestFigureWithHosts, styles: SeriesStyles) -> Dot:

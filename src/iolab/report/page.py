@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
-from iolab.core.metric import RunResult
+from iolab.core.metric import RunResult, VerdictLevel
 from iolab.core.run import RunStatus
 from iolab.record import Record
 from iolab.report.answer import BriefAnswer, build_answer
 from iolab.report.best import count_runs_by_verdict_and_status
 from iolab.report.brief import Brief, PublishedResultTables
-from iolab.report.charts.chart import NO_INTERVAL, ChartGroup, Figure, ReportSection
+from iolab.report.charts.chart import (
+    ALL_INDICATIVE_NOTE,
+    NO_INTERVAL,
+    NONE_VALID_NOTE,
+    ChartGroup,
+    Figure,
+    ReportSection,
+    figure_without_hatching,
+)
 from iolab.report.charts.topology import TopologyDrawing, topology_drawing
 from iolab.report.drives import drive_wear_table
 from iolab.report.hardware import (
@@ -132,9 +140,13 @@ def build_report_page(brief: Brief) -> ReportPage:
     """The brief arranged; pure, and the same for the same brief."""
     kinds = brief.kinds.reports_of_study(brief.study)
     failures = tuple(r for r in brief.results if r.status is not RunStatus.DONE)
-    workloads, notes = factor_out_shared_notes(all_workload_charts(brief))
+    marked = groups_with_distinguishing_marks(brief, all_workload_charts(brief))
+    workloads, notes = factor_out_shared_notes(marked)
     sentences, doubt = factor_out_common_doubt(linked_finding_sentences(brief))
-    every_section = report_sections(brief)
+    every_section = [
+        replace(section, groups=groups_with_distinguishing_marks(brief, section.groups))
+        for section in report_sections(brief)
+    ]
     in_brief = tuple(
         _with_shared_notes_told_once(section)
         for section in every_section
@@ -236,6 +248,28 @@ def factor_out_shared_notes(groups: Sequence[ChartGroup]) -> tuple[tuple[ChartGr
         replace(group, figures=tuple(map(without_shared_note, group.figures))) for group in groups
     )
     return stripped, " ".join(shared)
+
+
+def groups_with_distinguishing_marks(
+    brief: Brief, groups: Iterable[ChartGroup]
+) -> tuple[ChartGroup, ...]:
+    """The groups, their bars hatched only where hatching tells indicative from valid ones."""
+    levels = {point.level for point in brief.points}
+    if VerdictLevel.VALID in levels or VerdictLevel.INDICATIVE not in levels:
+        return tuple(groups)
+    note = NONE_VALID_NOTE if VerdictLevel.INVALID in levels else ALL_INDICATIVE_NOTE
+
+    def unhatched(figures: Sequence[Figure]) -> tuple[Figure, ...]:
+        return tuple(figure_without_hatching(figure, note) for figure in figures)
+
+    return tuple(
+        replace(
+            group,
+            figures=unhatched(group.figures),
+            appendix_figures=unhatched(group.appendix_figures),
+        )
+        for group in groups
+    )
 
 
 def _with_shared_notes_told_once(section: ReportSection) -> ReportSection:

@@ -17,7 +17,7 @@ from iolab.core.events import SessionStatus
 from iolab.core.metric import RunResult
 from iolab.core.run import Plan
 from iolab.core.scenario import ScenarioPlan
-from iolab.core.study import IDLE_WATCH_S, Method, RunOrder, Study
+from iolab.core.study import FULL_SCALE, IDLE_WATCH_S, Method, RunOrder, Study
 from iolab.record import Record
 from iolab.report.best import RunCounts
 from iolab.report.brief import NO_UNION, Brief, LoadReportKinds, SessionUnion, UnionMember
@@ -61,9 +61,6 @@ SOFTWARE_SHOWN: Final = 5
 
 LABELS_SHOWN: Final = 8
 """Sessions named under the title; the table has them all."""
-
-FULL_SCALE: Final = "full"
-"""The scale that need not be asked for."""
 
 INVENTORY_FILE: Final = "hosts.toml"
 """What the inventory is called where the session had one; its text has addresses and logins, so the
@@ -116,7 +113,7 @@ def _study_scale_rows(brief: Brief) -> Iterator[tuple[str, str]]:
     What they set may make the run another one, so that it stands before all else and in full.
     """
     scale = brief.study.scale
-    if not scale or scale == FULL_SCALE:
+    if not brief.study.has_reduced_scale:
         return
     overrides = brief.session.overrides
     settings = scale_setting_texts(brief.study, overrides)
@@ -185,7 +182,7 @@ def _flat_settings(table: Mapping[str, object], path: str = "") -> Iterator[tupl
 
 def scale_sentence(study: Study) -> str:
     """That a smaller study was run than the one that is written; empty for the whole."""
-    if not study.scale or study.scale == FULL_SCALE:
+    if not study.has_reduced_scale:
         return ""
     return f"Scale {study.scale}: reduced from the whole study."
 

@@ -237,10 +237,13 @@ def _unknown_figures_sentence(titles: Sequence[str]) -> str:
     return f" {capitalised(NOT_MEASURABLE)}: {list_text(titles, UNKNOWN_SHOWN)}."
 
 
-def confidence_line(best_figures: Sequence[BestFigure], caveats: Sequence[Objection] = ()) -> str:
+def confidence_line(
+    best_figures: Sequence[BestFigure], caveats: Sequence[Objection] | None = None
+) -> str:
     """How sure the best figures are, in one line: verdict and reasons, then their intervals.
 
-    The reasons are those of the session's `caveats` that are about the figures, in their order.
+    The reasons are the codes of the session's `caveats` that are about the figures, in their order.
+    Without `caveats` there are none: a brief tells them in sentences.
     """
     if not best_figures:
         return "Nothing is measured yet."
@@ -257,14 +260,16 @@ def confidence_line(best_figures: Sequence[BestFigure], caveats: Sequence[Object
         (NOT_MEASURABLE, [figure for figure in best_figures if not figure.is_quotable]),
     )
     parts = [
-        f"{len(best_figures)} {name}{_check_codes_suffix(best_figures, caveats)}"
-        for name, best_figures in groups
-        if best_figures
+        (len(own), f"{name}{'' if caveats is None else _check_codes_suffix(own, caveats)}")
+        for name, own in groups
+        if own
     ]
-    return (
-        f"{counted_noun(len(best_figures), 'figure')}: "
-        f"{', '.join(parts)}.{_interval_widths_text(best_figures)}"
-    )
+    every = counted_noun(len(best_figures), "figure")
+    if len(parts) == 1:
+        start = f"{every}, {'all ' * (len(best_figures) > 1)}{parts[0][1]}"
+    else:
+        start = f"{every}: {', '.join(f'{number} {text}' for number, text in parts)}"
+    return f"{start}.{_interval_widths_text(best_figures)}"
 
 
 def _check_codes_suffix(best_figures: Sequence[BestFigure], caveats: Sequence[Objection]) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from iolab.core.configuration import DEFAULT_CONFIGURATION, LOCAL_HOST
 from iolab.core.engine import EngineName
-from iolab.core.study import Study
+from iolab.core.study import FULL_SCALE, Study
 from iolab.errors import StudyError
 from iolab.record import Record
 from iolab.study.build import build_study
@@ -34,9 +34,6 @@ from iolab.study.pods import expand_pods
 from iolab.study.scenario import add_phase_and_event_faults, drop_inventory_tables_with_faults
 from iolab.study.tables import read_tables
 from iolab.text import quote_value, suggestion
-
-FULL_SCALE: Final = "full"
-"""The study as it is written; always there."""
 
 INVENTORY_NAME: Final = "inventory"
 """What a session calls the inventory that it began with."""

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection
 from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from iolab.analysis.points import PointSummary
 from iolab.core.metric import VerdictLevel
-from iolab.report.charts.chart import Figure
+from iolab.report.brief import Brief
+from iolab.report.charts.chart import ChartGroup, Figure
 from iolab.report.charts.lines import ChartLine, rate_and_latency_chart, rate_quantity
 from iolab.report.charts.palette import SERIES
 from iolab.report.charts.svg import HATCH_GAP, draw_inline_svg, hatching_line_ends
+from iolab.report.page import groups_with_distinguishing_marks
 from tests.facts import tells
+from tests.report import shared
 from tests.report.charts.outcomes import points, result
 
 UNITS = st.floats(min_value=0, max_value=200)
@@ -101,6 +107,32 @@ def test_bars_that_are_indicative_are_hatched_where_they_are_drawn() -> None:
         assert max(inside) > box[2] - HATCH_GAP
 
 
+def test_a_page_without_valid_points_says_so_once_and_hatches_nothing() -> None:
+    figure = bars(VerdictLevel.INDICATIVE, VerdictLevel.INDICATIVE)
+    assert hatches(figure)
+    brief = shared.brief("sweep")
+    marked = {
+        name: groups_with_distinguishing_marks(
+            replace(brief, points=_points_of_levels(brief, levels)), [ChartGroup("", (figure,))]
+        )[0].figures[0]
+        for name, levels in {
+            "all": {VerdictLevel.INDICATIVE},
+            "some": {VerdictLevel.INDICATIVE, VerdictLevel.VALID},
+            "crossed": {VerdictLevel.INDICATIVE, VerdictLevel.INVALID},
+        }.items()
+    }
+    assert marked["some"] == figure
+    assert not hatches(marked["all"])
+    assert not hatches(marked["crossed"])
+    assert "All points are indicative" in marked["all"].note
+    assert "not crossed are indicative" in marked["crossed"].note
+    assert "atched" not in marked["all"].note + marked["crossed"].note
+
+
+def _points_of_levels(brief: Brief, levels: Collection[VerdictLevel]) -> tuple[PointSummary, ...]:
+    return tuple(replace(brief.points[0], level=level) for level in levels)
+
+
 def test_invalid_bars_are_pale_and_crossed_out_and_not_hatched() -> None:
     figure = bars(VerdictLevel.INVALID, VerdictLevel.INVALID)
     assert hatches(figure) == []
@@ -131,3 +163,16 @@ def _holds(box: Box, x: float, y: float) -> bool:
     """Whether the place lies in the box, to the rounding of a drawing."""
     left, top, right, bottom = box
     return left - 0.2 <= x <= right + 0.2 and top - 0.2 <= y <= bottom + 0.2
+
+
+def test_lines_at_unlike_loads_say_where_they_can_be_compared() -> None:
+    def line(turn: int, *depths: int) -> ChartLine:
+        found = points([result(depth, 1e4 * depth) for depth in depths])
+        return ChartLine(f"c{turn}", SERIES[turn], (), found)
+
+    def note(*lines: ChartLine) -> str:
+        return rate_and_latency_chart("s", "iodepth", lines, rate_quantity("iops")).note
+
+    assert "ompare" not in note(line(0, 1, 8), line(1, 1, 8))
+    assert tells(note(line(0, 1, 8), line(1, 1, 16)), "Compare at iodepth 1:")
+    assert "none can be compared" in note(line(0, 8), line(1, 16))

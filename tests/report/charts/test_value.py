@@ -8,10 +8,26 @@ from msgspec.structs import replace
 
 from iolab.core.configuration import ProcurementCost
 from iolab.core.metric import Metric, VerdictLevel
-from iolab.report.charts.chart import Figure, LineSegments, Mark, Markers, Rectangles, TextMark
+from iolab.report.charts.chart import (
+    HEAD,
+    Figure,
+    LineSegments,
+    Mark,
+    Markers,
+    Rectangles,
+    TextMark,
+)
 from iolab.report.charts.cost import CONFIGURATIONS_MAX, SHADES, procurement_cost_chart
 from iolab.report.charts.palette import SERIES
-from iolab.report.charts.rows import NAME_LINES, ROWS_MAX, Dot, DotRow, dot_chart
+from iolab.report.charts.rows import (
+    BARS_TOP,
+    NAME_LINES,
+    POINTS_HEIGHT,
+    ROWS_MAX,
+    Dot,
+    DotRow,
+    dot_chart,
+)
 from iolab.report.charts.svg import draw_inline_svg
 from tests.facts import tells
 from tests.report.charts.values import TABLE, bought, groups, styles
@@ -168,3 +184,24 @@ def test_a_pointer_is_told_the_values_of_dots_and_not_their_places() -> None:
     assert [round(x) for one in told["marks"] for x in told["axes"][one["x"]]] == values
     assert not [one for one in told["marks"] if "y" in one]
     assert [one["n"] for one in told["marks"]] == ["Mainstream", "High capacity", "Printed"]
+
+
+def test_a_few_bars_of_cost_fill_the_height_of_the_charts_beside_them() -> None:
+    ends = {}
+    for number in (2, 3, 12):
+        own = bought()[:1] * number
+        figure = procurement_cost_chart("EUR", own, styles(*bought()), TABLE)
+        assert figure is not None
+        boxes = [
+            box
+            for mark in figure.plots[1].marks
+            if isinstance(mark, Rectangles)
+            for box in mark.boxes
+        ]
+        bottoms = [bottom for *_, bottom in boxes if bottom is not None]
+        ends[number] = max(bottoms)
+        assert ends[number] <= figure.plots[1].height
+    beside = HEAD + POINTS_HEIGHT - BARS_TOP
+    assert ends[2] == pytest.approx(beside)
+    assert ends[3] == pytest.approx(beside)
+    assert ends[12] > beside

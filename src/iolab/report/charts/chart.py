@@ -130,25 +130,23 @@ class LineSegments(Mark, kw_only=True):
 
 
 class Rectangles(Mark, kw_only=True):
-    """Rectangles (x, y, x2, y2), likewise; `has_rim` parts adjacent ones by a rim of paper.
-
-    Those whose level is not valid are hatched, by strokes of paper in every one alike.
-    """
+    """Rectangles (x, y, x2, y2), likewise; `has_rim` parts adjacent ones by a rim of paper."""
 
     boxes: Sequence[tuple[float | None, float | None, float | None, float | None]]
-    levels: Sequence[VerdictLevel | None] = ()
     has_rim: bool = False
 
 
 class Bars(Mark, kw_only=True):
     """Bars from zero up to each place, side by side with those of other series.
 
-    Indicative ones are hatched, invalid ones pale and crossed out; a tip's intervals are lines
+    Indicative ones are hatched by strokes of paper, unless `has_hatching` is False, since no bar
+    of the page is valid; invalid ones are pale and crossed out. A tip's intervals are lines
     through their ends.
     """
 
     places: Sequence[tuple[float, float]]
     levels: Sequence[VerdictLevel | None] = ()
+    has_hatching: bool = True
 
 
 class Band(Mark, kw_only=True):
@@ -361,16 +359,44 @@ def error_bar_notes(metrics: Iterable[Metric], interval_note: str = RUN_INTERVAL
     ]
 
 
+HATCHED_NOTE: Final = "Hatched or hollow: indicative, shows the direction only."
+HOLLOW_NOTE: Final = "Hollow: indicative, shows the direction only."
+"""What indicative marks say, with bars and without."""
+
+ALL_INDICATIVE_NOTE: Final = "All points are indicative: they show the direction only."
+NONE_VALID_NOTE: Final = (
+    "No point is valid: those that are not crossed are indicative and show the direction only."
+)
+"""The same where no point of a page is valid, and indicative marks need not be told apart."""
+
+
+def figure_without_hatching(figure: Figure, note: str) -> Figure:
+    """The figure of a page without valid points: bars are whole, and `note` says what they are."""
+    sentences = (HATCHED_NOTE, HOLLOW_NOTE)
+    found = next((sentence for sentence in sentences if sentence in figure.note), None)
+    return replace(
+        figure,
+        note=figure.note if found is None else figure.note.replace(found, note),
+        plots=tuple(
+            replace(
+                plot,
+                marks=[
+                    replace(mark, has_hatching=False) if isinstance(mark, Bars) else mark
+                    for mark in plot.marks
+                ],
+            )
+            for plot in figure.plots
+        ),
+    )
+
+
 def not_valid_mark_notes(levels: Iterable[VerdictLevel], *, has_bars: bool = False) -> list[str]:
     """What marks of points that are not valid say, as far as there are any."""
     found = set(levels)
-    hollow = "Hatched or hollow" if has_bars else "Hollow"
+    hollow = HATCHED_NOTE if has_bars else HOLLOW_NOTE
     crossed = "Pale or crossed" if has_bars else "Crossed"
     return [
-        *(
-            [f"{hollow}: indicative, shows the direction only."]
-            * (VerdictLevel.INDICATIVE in found)
-        ),
+        *([hollow] * (VerdictLevel.INDICATIVE in found)),
         *([f"{crossed}: invalid, not what was asked."] * (VerdictLevel.INVALID in found)),
     ]
 

@@ -10,9 +10,17 @@ from typing import Final
 
 from iolab.analysis.quotients import Quotient
 from iolab.core.configuration import Configuration, ProcurementCost
-from iolab.report.charts.chart import ConfigurationStyle, Figure, SeriesStyles, error_bar_notes
+from iolab.report.charts.chart import (
+    HEAD,
+    ConfigurationStyle,
+    Figure,
+    SeriesStyles,
+    error_bar_notes,
+)
 from iolab.report.charts.palette import MUTED
 from iolab.report.charts.rows import (
+    BARS_TOP,
+    POINTS_HEIGHT,
     LabelledPoint,
     StackedBar,
     StackedBarPart,
@@ -67,7 +75,9 @@ def procurement_cost_chart(
         title=f"Procurement cost in {excerpt(currency, _CURRENCY_CHARACTERS)}",
         finding=_procurement_cost_sentence([(style, cost) for style, cost, _ in drawn]),
         note=f"{counted_noun(left_out, 'configuration')} more in the table." if left_out else "",
-        plots=legend_and_stacked_bar_plots([_cost_bar(*each) for each in drawn], legend),
+        plots=legend_and_stacked_bar_plots(
+            [_cost_bar(*each) for each in drawn], legend, HEAD + POINTS_HEIGHT - BARS_TOP
+        ),
         table=table,
         has_configuration_colors=True,
     )

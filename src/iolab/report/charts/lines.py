@@ -258,7 +258,7 @@ def line_chart(
             filter(None, (f"{capitalised(name)} against {axis_name_text(axis_name)}", common))
         ),
         finding=lines_sentence(axis_name, drawn, quantities[0]),
-        note=" ".join(_line_chart_notes(lines, drawn, panels, has_bars=in_steps)),
+        note=" ".join(_line_chart_notes(lines, drawn, panels, axis_name, has_bars=in_steps)),
         plots=tuple(plots),
         table=quantities_table(subject, axis_name, lines, quantities),
         points_table=_points_table(subject, axis_name, lines, quantities),
@@ -395,6 +395,7 @@ def _line_chart_notes(
     lines: Sequence[ChartLine],
     drawn_lines: Sequence[ChartLine],
     panels: Sequence[tuple[ChartQuantity, ...]],
+    axis_name: str,
     *,
     has_bars: bool,
 ) -> Iterator[str]:
@@ -405,6 +406,8 @@ def _line_chart_notes(
         yield f"{capitalised(own[0].name)}; {own[1].label} is in the table."
     if dotted := [quantity.name for quantity in quantities if quantity.is_reference]:
         yield f"Dotted: {list_text(dotted)}."
+    if differing := _differing_loads_text(drawn_lines, quantities[0].key, axis_name):
+        yield differing
     points = [point for line in lines for point in line.points]
     levels = {point.level for line in drawn_lines for point in line.points}
     yield from not_valid_mark_notes(levels, has_bars=has_bars)
@@ -419,6 +422,23 @@ def _line_chart_notes(
     curves = [line.curve for line in drawn_lines if line.curve is not None]
     yield from (text for quantity in quantities if (text := prediction_note(curves, quantity.key)))
     yield from hidden_lines_notes(lines, drawn_lines)
+
+
+def _differing_loads_text(lines: Sequence[ChartLine], metric_key: str, axis_name: str) -> str:
+    """That lines have points at unlike loads, so that they can be compared at few; else empty."""
+    loads = [
+        {point.axis_value for point in points_on_axis(each, axis_name, metric_key)}
+        for each in lines
+    ]
+    measured = [own for own in loads if own]
+    every = set().union(*measured)
+    common = every.intersection(*measured)
+    if common == every:
+        return ""
+    name = axis_name_text(axis_name)
+    if not common:
+        return f"No {name} was measured of all lines: none can be compared at the same load."
+    return f"Compare at {name} {list_text([f'{load:g}' for load in sorted(common)])}: all have it."
 
 
 def parameter_axis_of_lines(

@@ -78,7 +78,10 @@ SMALL_RATIO: Final = 1.5
 """An axis of ratios reaches so far either way of 1, so that small differences look small."""
 
 BAR: Final = 15.0
+BAR_MAX: Final = 32.0
+"""Of bars that fill a chart; thicker ones look like areas."""
 LEGEND: Final = 16.0
+BARS_TOP: Final = LEGEND + 10
 HEADING_CHARACTERS: Final = 46
 """What a figure of four columns has room for."""
 POINTS_HEIGHT: Final = 190
@@ -364,29 +367,45 @@ class StackedBar(Record):
 
 
 def legend_and_stacked_bar_plots(
-    bars_of_parts: Sequence[StackedBar], legend: Sequence[tuple[str, StackedBarPart]]
+    bars_of_parts: Sequence[StackedBar],
+    legend: Sequence[tuple[str, StackedBarPart]],
+    height_min: float = 0.0,
 ) -> tuple[Plot, Plot]:
-    """What the parts are, and the bars below each other on one scale."""
+    """What the parts are, and the bars below each other on one scale.
+
+    Few bars are thicker and further apart, so that the last ends `height_min` below the first
+    heading, as the plot of a chart beside them does.
+    """
     high = (
         max((sum(piece.amount for piece in row.parts) for row in bars_of_parts), default=0.0) or 1.0
     )
     x = ChartAxis(Scale(1.0, "", 0.0, high, ()), (), has_line=False, has_labels=False)
     marks: list[Mark] = []
+    number = len(bars_of_parts)
+    used = sum(BAR + ROW_GAP + _heading_height(row) for row in bars_of_parts) - ROW_GAP
+    room = max(height_min - used, 0.0)
+    thickness = min(BAR + room / 2 / max(number, 1), BAR_MAX)
+    gap = ROW_GAP + (room - number * (thickness - BAR)) / max(number - 1, 1)
     top = 0.0
     for row in bars_of_parts:
         if row.heading:
             text = (0.0, top + 11, excerpt(row.heading, HEADING_CHARACTERS))
             marks.append(TextMark(color=INK, places=[text], is_fixed=True))
-            top += LINE_GAP + 3
-        marks += _stacked_bar_marks(row, top, high)
-        top += BAR + ROW_GAP
+        top += _heading_height(row)
+        marks += _stacked_bar_marks(row, top, thickness, high)
+        top += thickness + gap
+    top -= gap - ROW_GAP
     left = CHARACTER * max((len(row.name) for row in bars_of_parts), default=0)
     right = CHARACTER * max((len(row.total) for row in bars_of_parts), default=0)
     keys = Plot(LEGEND, list(_legend_marks(legend)), top=4, left=2)
     bars = Plot(
-        round(top), marks, x, top=LEGEND + 10, left=left + 8 if left else 2, right=right + BESIDE
+        round(top), marks, x, top=BARS_TOP, left=left + 8 if left else 2, right=right + BESIDE
     )
     return keys, bars
+
+
+def _heading_height(row: StackedBar) -> float:
+    return LINE_GAP + 3 if row.heading else 0.0
 
 
 def _legend_marks(legend: Sequence[tuple[str, StackedBarPart]]) -> Iterator[Mark]:
@@ -398,13 +417,15 @@ def _legend_marks(legend: Sequence[tuple[str, StackedBarPart]]) -> Iterator[Mark
         yield TextMark(color=MUTED, places=[(left + 13, 11, name)])
 
 
-def _stacked_bar_marks(row: StackedBar, bar_top: float, axis_end: float) -> Iterator[Mark]:
+def _stacked_bar_marks(
+    row: StackedBar, bar_top: float, thickness: float, axis_end: float
+) -> Iterator[Mark]:
     """A bar's parts with their texts where they have room, before and behind it what it is."""
-    middle, start = bar_top + BAR / 2, 0.0
+    middle, start = bar_top + thickness / 2, 0.0
     for piece in row.parts:
         end = start + piece.amount
         if piece.amount > PIECE_LEAST * axis_end:
-            box = [(start, bar_top, end, bar_top + BAR)]
+            box = [(start, bar_top, end, bar_top + thickness)]
             yield Rectangles(color=piece.color, boxes=box, opacity=piece.opacity, has_rim=True)
         if PLOT_WIDTH * piece.amount / axis_end > CHARACTER * len(piece.text) + 6:
             color = PAPER if piece.opacity == 1 else INK

@@ -257,7 +257,7 @@ class _SvgWriter:
         return _element_text("g", self._mark_elements(mark, plot), **group) + more
 
     def _overlay_elements(self, mark: Mark, plot: Plot) -> str:
-        """What lies upon a mark: dots on a short line, hatching of boxes that are not valid."""
+        """What lies upon a mark: dots on a short line, hatching of bars that are indicative."""
         match mark:
             case Line(has_dots=True):
                 return self._mark_elements(
@@ -269,36 +269,26 @@ class _SvgWriter:
                     ),
                     plot,
                 )
-            case Rectangles():
-                return self._hatching_element(_box_corners(mark, plot), mark.levels)
             case Bars():
                 corners = list(_bar_corners(mark, plot))
-                drawn = [level is not VerdictLevel.INVALID for level in mark.levels]
+                indicative = [
+                    box
+                    for box, level in zip(corners, mark.levels, strict=False)
+                    if level is VerdictLevel.INDICATIVE
+                ]
                 return (
-                    self._hatching_element(
-                        [box for box, is_drawn in zip(corners, drawn, strict=False) if is_drawn],
-                        [level for level in mark.levels if level is not VerdictLevel.INVALID],
-                    )
+                    (self._hatching_element(indicative) if mark.has_hatching else "")
                     + self._invalid_bar_cross_element(mark, corners)
                     + self._bar_interval_elements(mark, corners, plot)
                 )
         return ""
 
-    def _hatching_element(
-        self,
-        corners: Iterable[tuple[float, float, float, float]],
-        levels: Sequence[VerdictLevel | None],
-    ) -> str:
-        """Strokes of paper over boxes that are not valid."""
-        doubted = [
-            piece
-            for box, level in zip(corners, levels, strict=False)
-            if level not in (None, VerdictLevel.VALID)
-            for piece in hatching_line_ends(*box)
-        ]
+    def _hatching_element(self, corners: Iterable[tuple[float, float, float, float]]) -> str:
+        """Strokes of paper over boxes."""
+        lines = [piece for box in corners for piece in hatching_line_ends(*box)]
         path = "".join(
             f"M{_coord_text(x)},{_coord_text(y)}L{_coord_text(x2)},{_coord_text(y2)}"
-            for x, y, x2, y2 in doubted
+            for x, y, x2, y2 in lines
         )
         look = {"stroke": self.paint(PAPER), "stroke_width": _stroke_width_text(1.6)}
         return _element_text("path", d=path, **look) if path else ""

@@ -38,8 +38,8 @@ from iolab.report.blocks import (
     UserTextBlock,
     appendix_blocks,
     brief_blocks,
+    brief_objection_block,
     linked_sentence_block,
-    objection_block,
 )
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import ChartGroup, Figure
@@ -211,7 +211,7 @@ def _page_filler_blocks(page: ReportPage) -> Iterator[list[Block]]:
     if len(backing) > 1:
         yield [Heading("More charts", 1), FigureGroup(tuple(backing[:2]))]
     for name, items in (
-        ("More caveats", [objection_block(own) for own in page.further_caveats]),
+        ("More caveats", [brief_objection_block(own) for own in page.further_caveats]),
         ("More findings", [linked_sentence_block(own) for own in page.further_findings]),
     ):
         if items:
