@@ -58,7 +58,7 @@ from iolab.loads.metadata.workload import (
     ReportedRunRates,
     reported_rates_of_run,
 )
-from iolab.loads.objects.workload import ObjectOperationCount, ReadBackCount
+from iolab.loads.objects.workload import ObjectOperationCount, ReadBackCounts
 from iolab.record import Record
 from iolab.registry import analysis_kinds
 from tests.analysis.drives import written_on
@@ -946,7 +946,7 @@ PLANTED: Final = (
                 job=replace(requests.JOB, put=1, read_back=True),
                 counts=(*requests.RUN.counts, ObjectOperationCount("object_put", 1000, 0, 1000)),
                 put_objects=1000,
-                read_back=ReadBackCount(1000, 999, 1, 0, 0),
+                read_back=ReadBackCounts(1000, 999, 1, 0, 0),
             )
         ),
     ),

@@ -124,7 +124,7 @@ class RunView(Record, dict=True):
         """Whether anything was measured in the window."""
         return bool(self.load.ios.sum() > 0)
 
-    def measured_operation_count(self, host_index: int) -> int:
+    def measured_whole_operation_count(self, host_index: int) -> int:
         """How much a host completed in the window: I/Os, or what its load has in their place."""
         return int(self.load.ios[host_index].sum())
 

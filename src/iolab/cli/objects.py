@@ -27,7 +27,7 @@ from iolab.loads.objects.store_check import (
 from iolab.loads.objects.store_tasks import (
     list_session_prefixes,
     load_object_store_access,
-    remove_objects,
+    remove_objects_below_prefix,
 )
 from iolab.study.file import ObjectStoreTable
 from iolab.text import excerpt, one_line
@@ -160,7 +160,7 @@ async def _list_or_remove_prefixes(
             return await list_session_prefixes(host, access, STORE_PREFIX)
         for prefix in prefixes:
             try:
-                answer = await remove_objects(host, access, prefix)
+                answer = await remove_objects_below_prefix(host, access, prefix)
             except IolabError as fault:
                 failures_to_fill[prefix] = f"{fault.message} {fault.hint}"
                 continue

@@ -24,7 +24,7 @@ from iolab.loads.objects.workload import (
     EndpointLatency,
     ObjectOperationCount,
     ObjectOrder,
-    ReadBackCount,
+    ReadBackCounts,
     SizeClassCount,
 )
 from iolab.registry import analysis_kinds, report_kinds
@@ -76,7 +76,7 @@ def read_back(
     """A run that put a thousand objects and read them back."""
     begun = acknowledged + failed
     puts = ObjectOperationCount("object_put", acknowledged, failed, begun)
-    count = ReadBackCount(begun, compared, missing, differing, unread, fault)
+    count = ReadBackCounts(begun, compared, missing, differing, unread, fault)
     return {
         "job": READING_BACK,
         "counts": (GET, puts),

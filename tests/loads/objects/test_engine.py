@@ -13,7 +13,7 @@ from iolab.loads.objects.data_set import ObjectDataSet, host_object_range
 from iolab.loads.objects.engine import (
     ObjectsLineReader,
     load_task_document,
-    parse_read_back,
+    parse_read_back_counts,
     parse_task_answer,
     task_failure_sentences,
 )
@@ -157,12 +157,12 @@ def read_back_end(compared: int, **errors: int) -> dict[str, Any]:
 
 def test_what_is_read_back_is_counted_once() -> None:
     errors = {"NoSuchKey": 3, "wrong-content": 1, "torn-content": 1, "SlowDown": 50}
-    count = parse_read_back(read_back_end(90, **errors), 100)
+    count = parse_read_back_counts(read_back_end(90, **errors), 100)
     assert (count.compared, count.missing, count.differing, count.unread) == (90, 3, 2, 5)
     with pytest.raises(LineError, match="101 objects back, where 100"):
-        parse_read_back(read_back_end(98, NoSuchKey=3), 100)
+        parse_read_back_counts(read_back_end(98, NoSuchKey=3), 100)
     with pytest.raises(LineError):
-        parse_read_back(read_back_end(-1), 100)
+        parse_read_back_counts(read_back_end(-1), 100)
 
 
 def test_a_task_answers_or_tells_its_faults() -> None:

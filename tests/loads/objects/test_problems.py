@@ -48,7 +48,7 @@ def test_a_study_without_a_path_is_one() -> None:
     assert store.endpoints_of_host(5) == store.endpoints
     assert store.spread is EndpointChoice.ALL
     job = ObjectsJob.require_type(study.workloads[0].job)
-    assert job.operation_shares == (("get", 70), ("put", 30))
+    assert job.operation_weights == (("get", 70), ("put", 30))
     assert job.object_bytes == 65536
 
 

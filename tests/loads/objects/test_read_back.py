@@ -25,7 +25,7 @@ from iolab.loads.objects.data_set import required_data_set
 from iolab.loads.objects.driver import GeneratorLimit, ObjectsDriver
 from iolab.loads.objects.engine import Document, ObjectStoreAccess, engine_command
 from iolab.loads.objects.study import ObjectsStudyKind
-from iolab.loads.objects.workload import ObjectOperationCount, ObjectsHostDetails, ReadBackCount
+from iolab.loads.objects.workload import ObjectOperationCount, ObjectsHostDetails, ReadBackCounts
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunInProgress
 from iolab.study.parse import StudyOverrides
@@ -85,7 +85,7 @@ class Session:
     def begin_session_phase(self, *_: object) -> None:
         """Nobody looks on."""
 
-    async def read_back(self) -> ReadBackCount | None:
+    async def read_back(self) -> ReadBackCounts | None:
         """What is known of the run's objects when all is done."""
         session = cast(SessionContext, self)
         await self.driver.follow_up_after_load(session, self.run, [self.state])
@@ -129,7 +129,7 @@ FAULT = b'{"fault": ["http://127.0.0.1:9: connection refused (connect-refused)."
 
 def read_back_with(
     monkeypatch: pytest.MonkeyPatch, answer: bytes | Exception
-) -> tuple[Session, FakeAgent, ReadBackCount | None]:
+) -> tuple[Session, FakeAgent, ReadBackCounts | None]:
     session, agent = Session(), FakeAgent(answer)
     monkeypatch.setattr(store_tasks, "run_process", agent.run)
     return session, agent, asyncio.run(session.read_back())
@@ -137,7 +137,7 @@ def read_back_with(
 
 def test_all_that_was_begun_is_read_back_and_then_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     session, agent, count = read_back_with(monkeypatch, end_line(9, NoSuchKey=1))
-    assert count == ReadBackCount(10, 9, 1, 0, 0)
+    assert count == ReadBackCounts(10, 9, 1, 0, 0)
     assert [document["task"] for document in agent.documents] == ["load", "delete"]
     reading, command = agent.documents[0], agent.commands[0]
     assert (reading["objects"]["count"], reading["timeout_s"]) == (10, 7)
@@ -174,7 +174,7 @@ def test_a_request_to_stop_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     session, agent = Session(), FakeAgent(end_line(3), waits=True)
     monkeypatch.setattr(store_tasks, "run_process", agent.run)
 
-    async def stop_meanwhile() -> ReadBackCount | None:
+    async def stop_meanwhile() -> ReadBackCounts | None:
         reading = asyncio.create_task(session.read_back())
         await agent.begun.wait()
         session.stop.request_stop()

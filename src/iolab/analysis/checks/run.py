@@ -100,7 +100,7 @@ def check_engine_errors(view: RunView, host_index: int) -> Iterator[CheckAnswer]
     }
     for fault in engine_process_faults(host):
         yield invalid_answer(f"The engine{where} {fault}.", **evidence)
-    if window is not None and not view.measured_operation_count(host_index):
+    if window is not None and not view.measured_whole_operation_count(host_index):
         yield invalid_answer(
             f"The engine{where} completed no I/O in the measured window.", **evidence
         )

@@ -162,7 +162,7 @@ def check_missing_seconds(view: RunView, host_index: int) -> HostAnswer:
 @check("percentile-support", "Too few I/Os for a percentile")
 def check_percentile_support(view: RunView) -> CheckAnswer:
     """Whether enough I/Os were measured for each percentile; the others are not printed."""
-    total = sum(map(view.measured_operation_count, range(len(view.hosts))))
+    total = sum(map(view.measured_whole_operation_count, range(len(view.hosts))))
     lacking = [(name, at) for name, at in PERCENTILES if not is_percentile_supported(total, at)]
     evidence: EvidenceValues = {"ios": total}
     stalls = view.steadiness_view.stall_count if view.steadiness_view else 0

@@ -100,7 +100,7 @@ class CheckpointAnalysis(LoadAnalysis[CheckpointView]):
 
     def window_s(self, view: CheckpointView) -> float:
         """All phases together."""
-        times = [view.phase_times(phase) for phase in PhaseName]
+        times = [view.phase_rank_times(phase) for phase in PhaseName]
         return sum(found.start_to_last_rank_end_ns for found in times if found is not None) / 1e9
 
     def evenness_by_phase(self, view: CheckpointView) -> dict[str, HostEvenness]:  # noqa: ARG002

@@ -95,7 +95,7 @@ def _checkpoint_point_sentence(study: Study, point: PointSummary) -> str:
     durably = " durably" if job.durable is not SaveDurability.NONE else ""
     text = (
         f"Saves a {job.shape.title} checkpoint ({', '.join(facts)}){durably} in "
-        f"{_value_with_interval_text(point.metrics[SAVE.key])}"
+        f"{_metric_with_interval_text(point.metrics[SAVE.key])}"
     )
     restore = point.metrics.get(RESTORE.key)
     if restore is not None and restore.value is not None:
@@ -103,7 +103,7 @@ def _checkpoint_point_sentence(study: Study, point: PointSummary) -> str:
         if job.restore_ranks != job.ranks:
             by = f" by {counted_noun(job.restore_ranks, 'rank')}"
         cold = " cold" if all(map(_was_restored_cold, point.results)) else ""
-        text += f", restores it{cold}{by} in {_value_with_interval_text(restore)}"
+        text += f", restores it{cold}{by} in {_metric_with_interval_text(restore)}"
     times = _save_and_restore_seconds(point)
     if times is not None and job.shrink == 1:
         failures_s = FAILURE_INTERVALS_S[0]
@@ -124,7 +124,7 @@ def _was_restored_cold(result: RunResult) -> bool:
     )
 
 
-def _value_with_interval_text(metric: Metric) -> str:
+def _metric_with_interval_text(metric: Metric) -> str:
     text = metric_value_text(metric)
     ends = metric.displayable_interval
     if text == DASH or ends is None:

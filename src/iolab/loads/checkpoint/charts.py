@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from iolab.core.run import HostRun
-from iolab.loads.checkpoint.metrics import HostRank, PhaseTimes
+from iolab.loads.checkpoint.metrics import HostRankRun, PhaseRankTimes
 from iolab.loads.checkpoint.workload import PhaseName, phase_run_of_host
 from iolab.report.charts.chart import (
     BOTTOM,
@@ -33,26 +33,28 @@ LABELS: Final = 8
 """Ranks named on the axis at most."""
 
 
-def phase_times_of_hosts(hosts: Sequence[HostRun]) -> tuple[PhaseTimes, ...]:
+def phase_rank_times_of_hosts(hosts: Sequence[HostRun]) -> tuple[PhaseRankTimes, ...]:
     """What the ranks of a run did, phase by phase."""
     phases = []
     for phase in PhaseName:
         ranks = tuple(
-            HostRank(place, rank)
+            HostRankRun(place, rank)
             for place, host in enumerate(hosts)
             if (run := phase_run_of_host(host, phase)) is not None
             for rank in run.ranks
         )
-        phases += [PhaseTimes(phase, ranks)] if ranks else []
+        phases += [PhaseRankTimes(phase, ranks)] if ranks else []
     return tuple(phases)
 
 
 def rank_times_chart(subject: str, hosts: Sequence[HostRun], color: ColorToken) -> Figure | None:
     """When each rank ended its save, and its restore; None where none told."""
-    phases = phase_times_of_hosts(hosts)
+    phases = phase_rank_times_of_hosts(hosts)
     if not phases:
         return None
-    plots = tuple(_phase_plot(times, hosts, color, place) for place, times in enumerate(phases))
+    plots = tuple(
+        _rank_end_times_plot(times, hosts, color, place) for place, times in enumerate(phases)
+    )
     return Figure(
         subject=subject,
         title="When each rank ended",
@@ -64,7 +66,9 @@ def rank_times_chart(subject: str, hosts: Sequence[HostRun], color: ColorToken) 
     )
 
 
-def _phase_plot(times: PhaseTimes, hosts: Sequence[HostRun], color: ColorToken, index: int) -> Plot:
+def _rank_end_times_plot(
+    times: PhaseRankTimes, hosts: Sequence[HostRun], color: ColorToken, index: int
+) -> Plot:
     ranks = sorted(times.ranks, key=lambda rank: rank.run.rank)
     scale = linear_scale("ns", [float(rank.run.end_ns) for rank in ranks])
     last = ranks[-1].run.rank
@@ -99,7 +103,7 @@ def _phase_plot(times: PhaseTimes, hosts: Sequence[HostRun], color: ColorToken, 
     )
 
 
-def _slowest_rank_sentence(times: PhaseTimes, hosts: Sequence[HostRun]) -> str:
+def _slowest_rank_sentence(times: PhaseRankTimes, hosts: Sequence[HostRun]) -> str:
     slowest = times.slowest_rank
     return (
         f"The {times.phase.value} ends with rank {slowest.run.rank} on "
@@ -109,7 +113,7 @@ def _slowest_rank_sentence(times: PhaseTimes, hosts: Sequence[HostRun]) -> str:
     )
 
 
-def _ranks_table(phases: Sequence[PhaseTimes], hosts: Sequence[HostRun]) -> Table:
+def _ranks_table(phases: Sequence[PhaseRankTimes], hosts: Sequence[HostRun]) -> Table:
     heads = text_and_number_columns(
         ("Phase", "Host"),
         ("Rank", "Bytes", "Began", "Ended", "Open", "Move", "Flush", "Close", "Rename"),
@@ -118,7 +122,7 @@ def _ranks_table(phases: Sequence[PhaseTimes], hosts: Sequence[HostRun]) -> Tabl
 
 
 def _rank_rows(
-    phases: Sequence[PhaseTimes], hosts: Sequence[HostRun]
+    phases: Sequence[PhaseRankTimes], hosts: Sequence[HostRun]
 ) -> Iterator[tuple[Cell, ...]]:
     for times in phases:
         for rank in sorted(times.ranks, key=lambda rank: -rank.run.end_ns):

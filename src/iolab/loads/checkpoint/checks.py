@@ -19,7 +19,7 @@ from iolab.analysis.check import (
     worst_answer,
 )
 from iolab.analysis.checks.run import engine_process_faults
-from iolab.loads.checkpoint.metrics import CheckpointView, DevicePhaseBytes, PhaseTimes
+from iolab.loads.checkpoint.metrics import CheckpointView, DevicePhaseBytes, PhaseRankTimes
 from iolab.loads.checkpoint.placement import other_client_indexes_to_restore_from
 from iolab.loads.checkpoint.workload import PhaseName, SaveDurability, phase_run_of_host
 from iolab.text import percent_text
@@ -74,10 +74,10 @@ def check_ranks_missing(view: CheckpointView) -> CheckAnswer:
     job = view.checkpoint_job
     answers = []
     for phase in job.phases:
-        times = view.phase_times(phase)
+        times = view.phase_rank_times(phase)
         ended = {rank.run.rank for rank in times.ranks} if times else set()
         moved = times.total_bytes if times else 0
-        wanted_ranks, wanted = job.ranks_of_phase(phase), job.bytes_of_phase(phase)
+        wanted_ranks, wanted = job.rank_count_of_phase(phase), job.bytes_of_phase(phase)
         evidence: EvidenceValues = {
             "phase": phase.value,
             "ranks": len(ended),
@@ -101,21 +101,24 @@ def check_ranks_missing(view: CheckpointView) -> CheckAnswer:
 @check("slowest-rank", "One rank decides")
 def check_slowest_rank(view: CheckpointView) -> CheckAnswer:
     """Whether the slowest rank is one of many, or far behind all others of its size."""
-    times = [view.phase_times(phase) for phase in view.checkpoint_job.phases]
+    times = [view.phase_rank_times(phase) for phase in view.checkpoint_job.phases]
     known = [found for found in times if found is not None]
     if not known:
         return unchecked_answer("no rank told its times")
     return worst_answer((_slowest_rank_answer(view, found) for found in known), max_key="ratio")
 
 
-def _slowest_rank_answer(view: CheckpointView, times: PhaseTimes) -> CheckAnswer:
+def _slowest_rank_answer(view: CheckpointView, times: PhaseRankTimes) -> CheckAnswer:
     slowest = times.slowest_rank
     limit = ALIKE_SHARE * slowest.run.bytes
     alike = [
         rank.run.end_ns for rank in times.ranks if abs(rank.run.bytes - slowest.run.bytes) <= limit
     ]
     ratio = times.start_to_last_rank_end_ns / max(median(alike), 1)
-    published, own = times.published_rate_bytes_per_s, times.rate_bytes_per_s
+    published, own = (
+        times.rate_over_first_rank_bytes_per_s,
+        times.rate_over_slowest_rank_bytes_per_s,
+    )
     evidence: EvidenceValues = {
         "phase": times.phase.value,
         "rank": slowest.run.rank,
@@ -144,8 +147,8 @@ def check_not_durable(view: CheckpointView) -> CheckAnswer:
         )
     groups = view.device_bytes_of_phase(PhaseName.SAVE)
     if groups is not None:
-        return worst_answer(map(_written_share_answer, groups))
-    times = view.phase_times(PhaseName.SAVE)
+        return worst_answer(map(_device_written_share_answer, groups))
+    times = view.phase_rank_times(PhaseName.SAVE)
     if times is None:
         return unchecked_answer("no rank told its times")
     quickest = min(times.ranks, key=lambda rank: rank.run.sync_ns / max(rank.run.files, 1)).run
@@ -162,7 +165,7 @@ def check_not_durable(view: CheckpointView) -> CheckAnswer:
     )
 
 
-def _written_share_answer(device_bytes: DevicePhaseBytes) -> CheckAnswer:
+def _device_written_share_answer(device_bytes: DevicePhaseBytes) -> CheckAnswer:
     share = device_bytes.moved_bytes / max(device_bytes.claimed_bytes, 1)
     text = (
         f"{device_bytes.device} had written {percent_text(min(share, 1.0))} of "
@@ -237,11 +240,11 @@ def check_restored_from_memory(view: CheckpointView) -> CheckAnswer:
         return not_applicable_answer("Nothing was restored.")
     groups = view.device_bytes_of_phase(PhaseName.RESTORE)
     if groups is not None:
-        return worst_answer(map(_read_share_answer, groups), min_key="share")
+        return worst_answer(map(_device_read_share_answer, groups), min_key="share")
     return worst_answer(_restored_cold_answers_of_hosts(view), max_key="resident_share")
 
 
-def _read_share_answer(device_bytes: DevicePhaseBytes) -> CheckAnswer:
+def _device_read_share_answer(device_bytes: DevicePhaseBytes) -> CheckAnswer:
     share = device_bytes.moved_bytes / max(device_bytes.claimed_bytes, 1)
     text = (
         f"{device_bytes.device} read {percent_text(min(share, 1.0))} of the "

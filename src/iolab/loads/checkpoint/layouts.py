@@ -99,7 +99,7 @@ def _zero3_checkpoint(model: ModelShape, rank_count: int, shrink: int) -> Checkp
     norm = _shrunk_element_count(model.hidden // copies, shrink)
     model_bytes = MODEL_BYTES * (model.layers * layer + ends + norm)
     optimizer = _optimizer_file_bytes(model, rank_count, shrink)
-    return _checkpoint_of_numbered_files(
+    return _number_files(
         (
             (f"{_zero_shard_name(model, rank)}_model_states.pt", model_bytes),
             (f"{_zero_shard_name(model, rank)}_optim_states.pt", optimizer),
@@ -110,16 +110,22 @@ def _zero3_checkpoint(model: ModelShape, rank_count: int, shrink: int) -> Checkp
 
 def _megatron_checkpoint(model: ModelShape, rank_count: int, shrink: int) -> CheckpointFiles:
     optimizer = _optimizer_file_bytes(model, rank_count, shrink)
-    return _checkpoint_of_numbered_files(
+    return _number_files(
         (
-            *(_layer_files(model, rank, shrink) if rank < model.ranks_per_model_copy else ()),
+            *(
+                _layer_file_names_and_sizes(model, rank, shrink)
+                if rank < model.ranks_per_model_copy
+                else ()
+            ),
             (f"{_zero_shard_name(model, rank)}_optim_states.pt", optimizer),
         )
         for rank in range(rank_count)
     )
 
 
-def _layer_files(model: ModelShape, rank: int, shrink: int) -> Iterator[tuple[str, int]]:
+def _layer_file_names_and_sizes(
+    model: ModelShape, rank: int, shrink: int
+) -> Iterator[tuple[str, int]]:
     """The layers of a rank's stage; the first has the embedding, the last norm and head."""
     tensor, stage = rank % model.tensor_parallel, rank // model.tensor_parallel
     layer = MODEL_BYTES * sum(
@@ -153,7 +159,7 @@ def _dcp_checkpoint(model: ModelShape, rank_count: int, shrink: int) -> Checkpoi
     )
     size = sum(item.count * item.size_bytes for item in items)
     metadata = METADATA_BYTES * sum(item.count for item in items) * rank_count
-    checkpoint = _checkpoint_of_numbered_files(
+    checkpoint = _number_files(
         (
             (f"__{rank}_0.distcp", size),
             *(((".metadata", metadata),) if rank == 0 else ()),
@@ -177,9 +183,9 @@ def _shrunk_element_count(element_count: int, shrink: int) -> int:
     return max(element_count // shrink, 1)
 
 
-def _checkpoint_of_numbered_files(ranks: Iterator[tuple[tuple[str, int], ...]]) -> CheckpointFiles:
+def _number_files(files_by_rank: Iterator[tuple[tuple[str, int], ...]]) -> CheckpointFiles:
     numbered, number = [], 0
-    for files in ranks:
+    for files in files_by_rank:
         own = tuple(SavedFile(number + nth, *file) for nth, file in enumerate(files))
         numbered.append(own)
         number += len(own)

@@ -41,26 +41,26 @@ REQUEST_KEYS: Final = tuple(
 """Latencies of single requests; how many there are a second is no figure of a checkpoint."""
 
 
-class HostRank(Record):
+class HostRankRun(Record):
     """A rank in a phase, and the host that it was on, by its place."""
 
     host_index: int
     run: RankRun
 
 
-class PhaseTimes(Record, dict=True):
+class PhaseRankTimes(Record, dict=True):
     """What all ranks, or those of some hosts, did in a phase; at least one."""
 
     phase: PhaseName
-    ranks: tuple[HostRank, ...]
+    ranks: tuple[HostRankRun, ...]
 
     @cached_property
-    def slowest_rank(self) -> HostRank:
+    def slowest_rank(self) -> HostRankRun:
         """The rank that ended last."""
         return max(self.ranks, key=lambda rank: rank.run.end_ns)
 
     @property
-    def lowest_numbered_rank(self) -> HostRank:
+    def lowest_numbered_rank(self) -> HostRankRun:
         """The rank with the lowest number."""
         return min(self.ranks, key=lambda rank: rank.run.rank)
 
@@ -89,12 +89,12 @@ class PhaseTimes(Record, dict=True):
         )
 
     @property
-    def rate_bytes_per_s(self) -> float | None:
+    def rate_over_slowest_rank_bytes_per_s(self) -> float | None:
         """All bytes over the time of the slowest rank."""
         return _bytes_per_s(self.total_bytes, self.start_to_last_rank_end_ns)
 
     @property
-    def published_rate_bytes_per_s(self) -> float | None:
+    def rate_over_first_rank_bytes_per_s(self) -> float | None:
         """All bytes over the time of the first rank by its own clock."""
         first = self.lowest_numbered_rank.run
         return _bytes_per_s(self.total_bytes, first.end_ns - first.begin_ns)
@@ -130,25 +130,25 @@ class CheckpointView(RunView, Record, dict=True):
         """What the hosts were asked to do."""
         return CheckpointJob.require_type(self.job)
 
-    def phase_times(
+    def phase_rank_times(
         self, phase: PhaseName, host_indexes: Iterable[int] | None = None
-    ) -> PhaseTimes | None:
+    ) -> PhaseRankTimes | None:
         """What the ranks of those hosts (all by default) did; None where none told anything."""
         places = range(len(self.hosts)) if host_indexes is None else host_indexes
         ranks = tuple(
-            HostRank(host, rank)
+            HostRankRun(host, rank)
             for host in places
             if (run := phase_run_of_host(self.hosts[host], phase)) is not None
             for rank in run.ranks
         )
-        return PhaseTimes(phase, ranks) if ranks else None
+        return PhaseRankTimes(phase, ranks) if ranks else None
 
     def claimed_bytes_per_s(self, host_index: int) -> dict[Direction, float]:
         """See `RunView`: of each phase, until the last rank of the host ended."""
         found = {
-            phase.direction: times.rate_bytes_per_s
+            phase.direction: times.rate_over_slowest_rank_bytes_per_s
             for phase in PhaseName
-            if (times := self.phase_times(phase, [host_index])) is not None
+            if (times := self.phase_rank_times(phase, [host_index])) is not None
         }
         return {way: rate for way, rate in found.items() if rate is not None}
 
@@ -206,25 +206,27 @@ def checkpoint_metrics(
 ) -> dict[str, Metric]:
     """The metrics of those hosts' ranks together, of all ranks by default."""
     values: dict[str, float | None] = {}
-    save = view.phase_times(PhaseName.SAVE, host_indexes)
+    save = view.phase_rank_times(PhaseName.SAVE, host_indexes)
     if save is not None:
         values |= {
             SAVE.key: save.start_to_last_rank_end_ns,
-            SAVE_RATE.key: save.rate_bytes_per_s,
+            SAVE_RATE.key: save.rate_over_slowest_rank_bytes_per_s,
             SAVE_SYNC_SHARE.key: save.slowest_rank_sync_share,
             SAVE_SPREAD.key: save.slowest_to_median_time_ratio,
         }
-    restore = view.phase_times(PhaseName.RESTORE, host_indexes)
+    restore = view.phase_rank_times(PhaseName.RESTORE, host_indexes)
     if restore is not None:
         values |= {
             RESTORE.key: restore.start_to_last_rank_end_ns,
-            RESTORE_RATE.key: restore.rate_bytes_per_s,
+            RESTORE_RATE.key: restore.rate_over_slowest_rank_bytes_per_s,
             RESTORE_SPREAD.key: restore.slowest_to_median_time_ratio,
         }
     if host_indexes is None:
         # The published figures are of the fleet, and so is what its devices moved.
-        values[PUBLISHED_SAVE.key] = save.published_rate_bytes_per_s if save else None
-        values[PUBLISHED_RESTORE.key] = restore.published_rate_bytes_per_s if restore else None
+        values[PUBLISHED_SAVE.key] = save.rate_over_first_rank_bytes_per_s if save else None
+        values[PUBLISHED_RESTORE.key] = (
+            restore.rate_over_first_rank_bytes_per_s if restore else None
+        )
         values[AMPLIFICATION.key] = _restore_read_amplification(view)
     return metrics_from_values((spec.key for spec in METRICS), values)
 

@@ -34,7 +34,7 @@ def ranks_of_client(
     job: CheckpointJob, phase: PhaseName, client_count: int, client_index: int
 ) -> range:
     """The ranks of a client, which count over the clients in their order."""
-    each = job.ranks_of_phase(phase) // client_count
+    each = job.rank_count_of_phase(phase) // client_count
     return range(client_index * each, (client_index + 1) * each)
 
 

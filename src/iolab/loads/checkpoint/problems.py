@@ -137,7 +137,7 @@ def _restore_element_faults(
         yield ElementFault(("rank_shift",), has, f"Give 0 to {rank_count - 1}.")
 
 
-def request_memory_faults(
+def request_buffer_memory_faults(
     study: Study, plan: Plan, facts_by_target: Mapping[str, HostFacts]
 ) -> list[Fault]:
     """Hosts whose memory is too small for the requests that their ranks have under way."""

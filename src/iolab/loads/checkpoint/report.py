@@ -52,7 +52,9 @@ class CheckpointReport(SingleFigureReport):
 
     def operation_rates_text(self, result: RunResult) -> str:
         """The time of each phase."""
-        return ", ".join(f"{name} {text}" for name, text in _phase_time_texts(result.metrics))
+        return ", ".join(
+            f"{name} {text}" for name, text in _phase_time_names_and_texts(result.metrics)
+        )
 
     def run_summary_text(self, result: RunResult, workload: Workload) -> str:
         """The time that its workload is run for."""
@@ -67,7 +69,8 @@ class CheckpointReport(SingleFigureReport):
         headlines = self.best_point_headlines(measurements.study, measurements.points)
         return tuple(
             build_best_figure(
-                headline, _phase_time_texts(headline.best.metrics if headline.best else {})
+                headline,
+                _phase_time_names_and_texts(headline.best.metrics if headline.best else {}),
             )
             for headline in headlines
         )
@@ -120,7 +123,7 @@ class CheckpointReport(SingleFigureReport):
         return tuple(table for table in tables if table)
 
 
-def _phase_time_texts(metrics: Mapping[str, Metric]) -> tuple[tuple[str, str], ...]:
+def _phase_time_names_and_texts(metrics: Mapping[str, Metric]) -> tuple[tuple[str, str], ...]:
     return tuple(
         (name, metric_value_text(metrics[key]))
         for name, key in (("save", SAVE.key), ("restore", RESTORE.key))

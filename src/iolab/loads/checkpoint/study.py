@@ -13,7 +13,7 @@ from iolab.core.study import Study
 from iolab.errors import Fault
 from iolab.loads.checkpoint.problems import (
     add_checkpoint_faults,
-    request_memory_faults,
+    request_buffer_memory_faults,
     target_space_and_sharing_faults,
 )
 from iolab.loads.checkpoint.table import CheckpointTable
@@ -71,7 +71,7 @@ class CheckpointStudyKind(LoadStudyKind):
             run.point.digest: _largest_client_space_bytes(study, run.point) for run in own_runs
         }
         seconds = sum(
-            _forecast_seconds(run.point, spaces[run.point.digest], host_write_bytes_per_s)
+            _expected_phases_seconds(run.point, spaces[run.point.digest], host_write_bytes_per_s)
             for run in own_runs
         )
         message = f"{counted_noun(len(own_runs), 'checkpoint')} saved and restored"
@@ -85,7 +85,7 @@ class CheckpointStudyKind(LoadStudyKind):
         """Seconds of one run at the assumed rate."""
         if not isinstance(point.job, CheckpointJob):
             return 0.0
-        return _forecast_seconds(
+        return _expected_phases_seconds(
             point, _largest_client_space_bytes(study, point), ASSUMED_WRITE_BYTES_PER_S
         )
 
@@ -118,7 +118,7 @@ class CheckpointStudyKind(LoadStudyKind):
     ) -> list[Fault]:
         """Too little memory or space, and targets that are not shared."""
         return [
-            *request_memory_faults(study, plan, facts_by_target),
+            *request_buffer_memory_faults(study, plan, facts_by_target),
             *target_space_and_sharing_faults(study, plan, facts_by_target),
         ]
 
@@ -146,6 +146,8 @@ def _largest_client_space_bytes(study: Study, point: Point) -> int:
     )
 
 
-def _forecast_seconds(point: Point, space_bytes: int, host_write_bytes_per_s: float) -> float:
+def _expected_phases_seconds(
+    point: Point, space_bytes: int, host_write_bytes_per_s: float
+) -> float:
     phases = CheckpointJob.require_type(point.job).phases
     return sum(space_bytes / host_write_bytes_per_s + PHASE_OVERHEAD_S for _ in phases)

@@ -113,7 +113,7 @@ class CheckpointJob(AnyJob, Record, tag="checkpoint"):
         """What is measured, in this order."""
         return (PhaseName.SAVE, PhaseName.RESTORE) if self.restore_ranks else (PhaseName.SAVE,)
 
-    def ranks_of_phase(self, phase: PhaseName) -> int:
+    def rank_count_of_phase(self, phase: PhaseName) -> int:
         """The ranks of all clients that do it."""
         return self.ranks if phase is PhaseName.SAVE else self.restore_ranks
 
@@ -142,7 +142,7 @@ class CheckpointJob(AnyJob, Record, tag="checkpoint"):
     def buffer_bytes_per_client(self, client_count: int) -> int:
         """Memory that the requests of one client take."""
         return max(
-            self.ranks_of_phase(phase)
+            self.rank_count_of_phase(phase)
             // client_count
             * self.requests_in_flight_per_rank(phase)
             * self.request_bytes(phase)

@@ -313,18 +313,18 @@ FIO_OPTIONS: Final[Mapping[str, FioOption]] = MappingProxyType(
 """All options that a workload's `fio` table may hold, by name."""
 
 
-def is_supported_natively(name: str, text: str) -> bool:
+def is_option_supported_natively(option_name: str, value_text: str) -> bool:
     """Whether the native engine does what fio does with that option at that value."""
-    pattern = NATIVE_OPTIONS.get(name)
-    if pattern is None or pattern.fullmatch(text) is None:
+    pattern = NATIVE_OPTIONS.get(option_name)
+    if pattern is None or pattern.fullmatch(value_text) is None:
         return False
-    match name:
+    match option_name:
         case "bssplit":
-            return _is_valid_bssplit(text)
+            return _is_valid_bssplit(value_text)
         case "random_distribution":
-            return _is_valid_random_distribution(*text.partition(":")[::2])
+            return _is_valid_random_distribution(*value_text.partition(":")[::2])
         case "thinktime":
-            return parse_microseconds(text) <= PAUSE_MAX_US
+            return parse_microseconds(value_text) <= PAUSE_MAX_US
     return True
 
 
@@ -349,14 +349,14 @@ def _is_valid_bssplit(text: str) -> bool:
     return min(sizes) == least and not any(size % least for size in sizes)
 
 
-def _is_valid_random_distribution(kind: str, values: str) -> bool:
-    match kind:
+def _is_valid_random_distribution(distribution: str, parameters_text: str) -> bool:
+    match distribution:
         case "zipf":
-            return 0 < float(values) <= THETA_MAX
+            return 0 < float(parameters_text) <= THETA_MAX
         case "pareto":
-            return 0 < float(values) < 1
+            return 0 < float(parameters_text) < 1
         case "zoned":
-            zones = [tuple(map(int, zone.split("/"))) for zone in values.split(":")]
+            zones = [tuple(map(int, zone.split("/"))) for zone in parameters_text.split(":")]
             sums = [sum(column) for column in zip(*zones, strict=True)]
             return len(zones) <= ZONES_MAX and sums == [WHOLE_PERCENT, WHOLE_PERCENT]
     return True

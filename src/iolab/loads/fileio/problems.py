@@ -17,7 +17,7 @@ from iolab.loads.fileio.options import (
     METHODS,
     NATIVE_OPTIONS,
     bssplit_percent_total,
-    is_supported_natively,
+    is_option_supported_natively,
     parse_microseconds,
 )
 from iolab.loads.fileio.table import DEFAULT_READ_PERCENT, FLEET_RATE_MAX, RATE_MAX, FileTable
@@ -279,7 +279,7 @@ def _native_engine_element_faults(
         hint = "Leave it out, and the engine takes the best it finds; or write engine = 'fio'."
         yield ElementFault(("ioengine",), message, hint)
     for name, text in _valid_fio_options(workload).items():
-        if not is_supported_natively(name, text):
+        if not is_option_supported_natively(name, text):
             value = f" = {quote_value(workload.fio[name])}" if name in NATIVE_OPTIONS else ""
             message = f"fio option {name}{value}, which the native engine cannot do"
             yield ElementFault(("fio", name), message, "Leave it out, or write engine = 'fio'.")
@@ -304,7 +304,7 @@ def _natively_supported_options(workload: FileTable) -> dict[str, str]:
     return {
         name: text
         for name, text in _valid_fio_options(workload).items()
-        if is_supported_natively(name, text)
+        if is_option_supported_natively(name, text)
     }
 
 
@@ -443,7 +443,7 @@ def add_neighbour_verify_faults(document: StudyDocument, study: Study) -> None:
             continue
         neighbour = study.scenario.neighbour_workload(event.neighbour)
         for measured in study.workloads:
-            serials = _shared_device_serials(study, event)
+            serials = _serials_of_devices_shared_with_neighbour(study, event)
             for verifying, writing in ((measured, neighbour), (neighbour, measured)):
                 if not (serials and verifying.job.verify and writing.job.changes_data):
                     continue
@@ -458,7 +458,7 @@ def add_neighbour_verify_faults(document: StudyDocument, study: Study) -> None:
                 document.add_fault(("event", index, "workload"), message, hint)
 
 
-def _shared_device_serials(study: Study, event: EventPlan) -> list[str]:
+def _serials_of_devices_shared_with_neighbour(study: Study, event: EventPlan) -> list[str]:
     """The devices on which an event's load and the measured one both work."""
     serials = []
     for configuration in study.configurations:
@@ -514,7 +514,7 @@ def add_fleet_rate_faults(document: StudyDocument, study: Study) -> None:
             )
             shares.setdefault((point.workload, fleet_rate), set()).add(jobs)
     for (workload, fleet_rate), counts in shares.items():
-        message = _indivisible_rate_text(fleet_rate, counts)
+        message = _unshareable_rate_text(fleet_rate, counts)
         if message:
             where = ("workload", places[workload])
             message = (
@@ -524,23 +524,23 @@ def add_fleet_rate_faults(document: StudyDocument, study: Study) -> None:
             document.add_fault(
                 path,
                 message,
-                f"Give {_nearest_rates_text(fleet_rate, counts)}.",
+                f"Give {_nearest_shareable_rates_text(fleet_rate, counts)}.",
                 about=f"share {fleet_rate}",
             )
 
 
-def _indivisible_rate_text(fleet_rate: int, counts: Iterable[int]) -> str:
+def _unshareable_rate_text(fleet_rate_iops: int, job_counts: Iterable[int]) -> str:
     """Why so many jobs cannot share it: not in whole I/Os a second, or more than one may have."""
-    odd = sorted(jobs for jobs in counts if fleet_rate % max(jobs, 1))
+    odd = sorted(jobs for jobs in job_counts if fleet_rate_iops % max(jobs, 1))
     if odd:
         return f"which {odd[0]} jobs of all hosts cannot share in whole I/Os a second"
-    share = fleet_rate // max(min(counts), 1)
+    share = fleet_rate_iops // max(min(job_counts), 1)
     return f"{share} for each job, which may have {RATE_MAX}" if share > RATE_MAX else ""
 
 
-def _nearest_rates_text(fleet_rate: int, counts: Iterable[int]) -> str:
+def _nearest_shareable_rates_text(fleet_rate_iops: int, job_counts: Iterable[int]) -> str:
     """The nearest rates that all of those numbers of jobs can share."""
-    unit, most = math.lcm(*counts), min(FLEET_RATE_MAX, RATE_MAX * min(counts))
-    below = min(fleet_rate, most) // unit * unit
+    unit, most = math.lcm(*job_counts), min(FLEET_RATE_MAX, RATE_MAX * min(job_counts))
+    below = min(fleet_rate_iops, most) // unit * unit
     near = [str(rate) for rate in (below, below + unit) if 0 < rate <= most]
     return " or ".join(near) or "rate_iops, the rate of each job, instead"

@@ -78,7 +78,7 @@ class FileReport(SingleFigureReport):
         """How many jobs make the load, and how far they fill a queue."""
         own = [workload for workload in study.workloads if isinstance(workload.job, Job)]
         return tuple(
-            (name, f"{_number_range_text(own, key)} {per}")
+            (name, f"{_job_field_range_text(own, key)} {per}")
             for name, key, per in (
                 ("Jobs", "numjobs", "on each host"),
                 ("Queue depth", "iodepth", "of each job"),
@@ -86,14 +86,14 @@ class FileReport(SingleFigureReport):
         )
 
 
-def _number_range_text(workloads: Sequence[Workload], key: str) -> str:
+def _job_field_range_text(workloads: Sequence[Workload], field_name: str) -> str:
     """The least and the most that workloads ask for of a number, swept or not."""
     values = [
         int(value)
         for workload in workloads
         for value in next(
-            (axis.values for axis in workload.sweep if axis.name == key),
-            (getattr(Job.require_type(workload.job), key),),
+            (axis.values for axis in workload.sweep if axis.name == field_name),
+            (getattr(Job.require_type(workload.job), field_name),),
         )
     ]
     least, most = min(values), max(values)

@@ -632,7 +632,9 @@ def _random_access_answers(
             "Files are served one after the other, as was asked.", host=host_name
         )
     else:
-        yield _coverage_answer(direction, trace, grain, blocks, zones, (host_name, host_suffix))
+        yield _random_coverage_answer(
+            direction, trace, grain, blocks, zones, (host_name, host_suffix)
+        )
     yield _not_sequential_answer(direction, trace, sizes, blocks, zones, (host_name, host_suffix))
 
 
@@ -685,7 +687,7 @@ def _not_sequential_answer(
     return valid_answer(f"{message}, as at random.", **evidence)
 
 
-def _coverage_answer(
+def _random_coverage_answer(
     direction: Direction,
     trace: DirectionTrace,
     grain_bytes: int,
@@ -724,12 +726,12 @@ def _coverage_answer(
 
 
 def _distinct_blocks_mean_and_deviation(
-    draw_count: int, blocks: float, zone_shares: tuple[tuple[float, float], ...]
+    draw_count: int, block_count: float, zone_shares: tuple[tuple[float, float], ...]
 ) -> tuple[float, float]:
     """How many places so many draws meet, and by how much that varies (occupancy problem)."""
     mean = variance = 0.0
     for ios, size in zone_shares:
-        cells, load = blocks * size, draw_count * ios
+        cells, load = block_count * size, draw_count * ios
         if cells < 1:
             continue
         empty = math.exp(-load / cells)

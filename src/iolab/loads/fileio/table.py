@@ -146,7 +146,7 @@ class FileTable(SearchTable):
         mix = DEFAULT_READ_PERCENT if job.read_percent is None else job.read_percent
         named = "ioengine" in self.model_fields_set
         if self.trace is not None:
-            job = _with_trace_digest_and_sizes(job)
+            job = _with_trace_digest_rate_and_sizes(job)
         return replace(
             job,
             read_percent=mix if self.rw.is_mixed else None,
@@ -175,7 +175,7 @@ def _settings_from_trace(path: str) -> dict[str, Any]:
     return {**keys, "rw": AccessPattern.RANDRW.value, "rwmixread": [percent]}
 
 
-def _with_trace_digest_and_sizes(job: Job) -> Job:
+def _with_trace_digest_rate_and_sizes(job: Job) -> Job:
     from iolab.loads.fileio.io_trace import IoTraceError, read_trace
 
     try:

@@ -251,11 +251,11 @@ class Job(AnyJob, Record, tag="io"):
             name in _COMPRESSIBLE for name in names
         )
         parts = (
-            f"s{_size_with_unit(self.file_bytes)}",
+            f"s{_short_size_text(self.file_bytes)}",
             f"x{self.files_per_job}" if self.files_per_job > 1 else "",
             "shared" if self.shared_file else "",
             "c" if easy else "",
-            f"v{_size_with_unit(self.block_bytes)}" if self.verify else "",
+            f"v{_short_size_text(self.block_bytes)}" if self.verify else "",
         )
         return DataSet(
             id="".join(parts),
@@ -318,11 +318,11 @@ class Job(AnyJob, Record, tag="io"):
         return self if is_set else replace(self, arrivals=IoArrivals.POISSON)
 
 
-def _size_with_unit(count: int) -> str:
+def _short_size_text(size_bytes: int) -> str:
     for power, unit in ((4, "t"), (3, "g"), (2, "m"), (1, "k")):
-        if count % 1024**power == 0:
-            return f"{count // 1024**power}{unit}"
-    return f"{count}b"
+        if size_bytes % 1024**power == 0:
+            return f"{size_bytes // 1024**power}{unit}"
+    return f"{size_bytes}b"
 
 
 def bssplit_shares(bssplit: str) -> tuple[tuple[int, int], ...]:

@@ -121,12 +121,12 @@ def _highest_rate_sentence(workload: Workload, points: Sequence[PointSummary]) -
     doubt = " (indicative)" if best.level is VerdictLevel.INDICATIVE else ""
     text = (
         f"Serves {metric_value_text(best.metrics[REQUESTS.key])} of the {job.trace} trace "
-        f"({', '.join(facts)}): {_prefix_latency_text(best)}{doubt}."
+        f"({', '.join(facts)}): {_tail_prefix_latency_text(best)}{doubt}."
     )
-    return " ".join(filter(None, (text, _break_even_sentence(job, best, within))))
+    return " ".join(filter(None, (text, _read_versus_recompute_sentence(job, best, within))))
 
 
-def _prefix_latency_text(point: PointSummary) -> str:
+def _tail_prefix_latency_text(point: PointSummary) -> str:
     """By the highest percentile that its prefixes support."""
     known = (
         (name, KvCacheOperation.PREFIX_LOAD.latency_key(name)) for name in ("p99", "p95", "p50")
@@ -138,7 +138,7 @@ def _prefix_latency_text(point: PointSummary) -> str:
     return f"{name} prefix load {metric_value_text(point.metrics.get(key))}"
 
 
-def _break_even_sentence(
+def _read_versus_recompute_sentence(
     job: KvCacheJob, point: PointSummary, points: Sequence[PointSummary]
 ) -> str:
     """Whether reading a prefix beats computing it, and by how much; empty if not known.

@@ -107,9 +107,11 @@ def check_queue_grows(view: KvCacheView, host_index: int) -> CheckAnswer:
     generator = host.totals.generator if host.totals else None
     unreached = generator is not None and generator.unreached
     unwritten = run.blocks_dropped_unwritten / run.blocks_admitted if run.blocks_admitted else 0.0
-    growth = significant_backlog_growth(_backlog_in_window(view, host_index, run.backlog))
+    growth = significant_backlog_growth(
+        _backlog_of_measured_intervals(view, host_index, run.backlog)
+    )
     write_growth = significant_backlog_growth(
-        _backlog_in_window(view, host_index, run.write_backlog)
+        _backlog_of_measured_intervals(view, host_index, run.write_backlog)
     )
     evidence: EvidenceValues = {
         "host": host.host,
@@ -148,7 +150,7 @@ def check_queue_grows(view: KvCacheView, host_index: int) -> CheckAnswer:
     return valid_answer(f"{text}.", **evidence)
 
 
-def _backlog_in_window(
+def _backlog_of_measured_intervals(
     view: KvCacheView, host_index: int, backlog_by_interval: Sequence[int]
 ) -> Floats:
     """The backlogs of the intervals that count."""
@@ -161,15 +163,15 @@ def _backlog_in_window(
     )
 
 
-def significant_backlog_growth(backlog_samples: Floats) -> float:
+def significant_backlog_growth(backlog_by_interval: Floats) -> float:
     """By how much a backlog grows over its time; 0 where that is not certain at 95 %.
 
     The means of parts of the run are compared with a straight line: its slope must be above zero by
     what Student's t allows, and lift the backlog by more than comes and goes.
     """
-    if backlog_samples.size < 2 * GROWTH_PARTS:
+    if backlog_by_interval.size < 2 * GROWTH_PARTS:
         return 0.0
-    means = np.array([part.mean() for part in np.array_split(backlog_samples, GROWTH_PARTS)])
+    means = np.array([part.mean() for part in np.array_split(backlog_by_interval, GROWTH_PARTS)])
     at = np.arange(GROWTH_PARTS) - (GROWTH_PARTS - 1) / 2
     slope = float(at @ means / (at @ at))
     rest = means - means.mean() - slope * at

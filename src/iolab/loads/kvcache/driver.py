@@ -44,7 +44,7 @@ class KvCacheDriver(ProcessDriver):
         """See `ProcessDriver`."""
         job = KvCacheJob.require_type(run.point.job)
         replay = self._replay or _replay_of_run(session, run)
-        host = _host_index(session, run, host_run)
+        host = _index_among_load_hosts(session, run, host_run)
         self._readers[host_run.name] = KvCacheLineReader(job, replay, host)
         return kv_cache_command(
             job,
@@ -64,7 +64,9 @@ class KvCacheDriver(ProcessDriver):
         return self._readers[host_run.name]
 
 
-def _host_index(session: SessionContext, run: PlannedRun, host_run: HostRunInProgress) -> int:
+def _index_among_load_hosts(
+    session: SessionContext, run: PlannedRun, host_run: HostRunInProgress
+) -> int:
     return load_host_names_of_point(session.study, run.point).index(host_run.name)
 
 

@@ -23,7 +23,7 @@ from iolab.hosts.engine_lines import (
 )
 from iolab.hosts.engine_totals import parse_engine_totals, parse_io_and_service_time_intervals
 from iolab.hosts.intervals import DirectionInterval
-from iolab.loads.kvcache.replay import ReplayPlan, encode_requests, lru_hit_counts
+from iolab.loads.kvcache.replay import ReplayPlan, encode_requests, ideal_lru_hit_counts
 from iolab.loads.kvcache.workload import (
     BlockPlacement,
     KvCacheHostDetails,
@@ -90,7 +90,7 @@ def kv_cache_command(
     )
 
 
-def requests_message_bytes(replay: ReplayPlan, host_index: int) -> int:
+def max_requests_message_bytes(replay: ReplayPlan, host_index: int) -> int:
     """What a host is told of its requests, and somewhat more for all else."""
     warm, requests = replay.warm_and_replayed_requests(host_index)
     return len(compact_ascii_json(encode_requests((*warm, *requests)))) + SPEC_HEAD_BYTES
@@ -143,7 +143,7 @@ class KvCacheLineReader(EngineLineReader):
     def _parse_run_details(self, counts: Mapping[str, Any]) -> KvCacheHostDetails:
         warm, requests = self._replay.warm_and_replayed_requests(self._host)
         came = requests[: require_count(counts, "requests")]
-        ideal = lru_hit_counts(self._job, warm, came)
+        ideal = ideal_lru_hit_counts(self._job, warm, came)
         return KvCacheHostDetails(
             requests=require_count(counts, "requests"),
             blocks=require_count(counts, "blocks"),

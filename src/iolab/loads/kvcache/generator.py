@@ -128,11 +128,11 @@ class _DraftRequest(Record):
     block_keys: tuple[tuple[int, int], ...]
 
 
-def quantile_value(quantiles: Quantiles, level: float) -> float:
+def interpolated_quantile_value(quantiles: Quantiles, probability: float) -> float:
     """The value at a level from 0 to 1, log-linear between those that are known."""
     for (low, low_value), (high, value) in itertools.pairwise(quantiles):
-        if level <= high:
-            share = (level - low) / (high - low)
+        if probability <= high:
+            share = (probability - low) / (high - low)
             return low_value * math.exp(share * math.log(value / low_value))
     return quantiles[-1][1]
 
@@ -195,26 +195,26 @@ def _session_draft_requests(
     """The requests of one session; each block is known by the request that first had it."""
     depth, due_s = 0, start_s
     follows = random.random() < FOLLOW_UP_SHARES[0]
-    length = quantile_value(
+    length = interpolated_quantile_value(
         FIRST_REQUEST_INPUT_QUANTILES if follows else SINGLE_REQUEST_INPUT_QUANTILES,
         random.random(),
     )
-    output = round(quantile_value(OUTPUT_TOKENS_QUANTILES, random.random()))
+    output = round(interpolated_quantile_value(OUTPUT_TOKENS_QUANTILES, random.random()))
     block_keys = _block_keys((), round(length), first_request_ordinal)
     drafts = [_DraftRequest(due_s, round(length), output, block_keys)]
     while follows:
         depth += 1
         parent = drafts[-1]
-        due_s += quantile_value(REQUEST_GAP_QUANTILES_S, random.random())
+        due_s += interpolated_quantile_value(REQUEST_GAP_QUANTILES_S, random.random())
         length = parent.input_tokens + parent.output_tokens
-        length += quantile_value(NEW_TOKENS_QUANTILES, random.random())
+        length += interpolated_quantile_value(NEW_TOKENS_QUANTILES, random.random())
         kept = len(parent.block_keys) - 1
         if random.random() >= FULL_PREFIX_SHARE:
             kept = round(kept * _interpolate(PARTIAL_PREFIX_RANGE, random.random()))
         if random.random() < CONTEXT_CUT_SHARE:
             length *= _interpolate(CONTEXT_CUT_RANGE, random.random())
         tokens = max(min(round(length), INPUT_TOKENS_MAX), 1)
-        output = round(quantile_value(OUTPUT_TOKENS_QUANTILES, random.random()))
+        output = round(interpolated_quantile_value(OUTPUT_TOKENS_QUANTILES, random.random()))
         block_keys = _block_keys(
             parent.block_keys[: max(kept, 1)], tokens, first_request_ordinal + depth
         )
@@ -231,5 +231,5 @@ def _block_keys(
     return (*known, *((request_ordinal, place) for place in range(len(known), count)))
 
 
-def _interpolate(limits: tuple[float, float], share: float) -> float:
-    return limits[0] + share * (limits[1] - limits[0])
+def _interpolate(bounds: tuple[float, float], fraction: float) -> float:
+    return bounds[0] + fraction * (bounds[1] - bounds[0])

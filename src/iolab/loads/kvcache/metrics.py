@@ -73,7 +73,7 @@ def _replay_metric_values(
     runs = [run for index in host_indexes if (run := view.details_of_host(index)) is not None]
     blocks = sum(run.blocks for run in runs)
     pace = view.operation_histogram(host_indexes, KvCacheOperation.PREFIX_PACE)
-    rates = {p: _prefix_bytes_per_s_percentile(pace, 100.0 - p) for p in (50.0, 5.0)}
+    rates = {p: _prefix_rate_exceeded_by_percent(pace, 100.0 - p) for p in (50.0, 5.0)}
     slow = rates[5.0]
     prefill = job.prefill_tokens_per_s
     loaded_tokens_per_s = read_per_s / job.block_bytes * job.block_tokens
@@ -97,7 +97,7 @@ def _replay_metric_values(
     }
 
 
-def _prefix_bytes_per_s_percentile(pace_histogram: Histogram, percent: float) -> float | None:
+def _prefix_rate_exceeded_by_percent(pace_histogram: Histogram, percent: float) -> float | None:
     """Bytes a second of prefixes of which so many per cent come faster."""
     ns = pace_histogram.percentile_ns(percent)
     return PACE_BYTES * NS_PER_S / ns if ns else None

@@ -74,10 +74,10 @@ class ReplayPlan(Record, dict=True):
         return warm, replayed
 
 
-def trace_digest(name: str) -> str:
+def trace_digest_or_empty(name_or_path: str) -> str:
     """The checksum of a trace; "" where it cannot be read, which is told elsewhere."""
     try:
-        return read_or_generate_trace(name, GENERATED_STEP_S).digest
+        return read_or_generate_trace(name_or_path, GENERATED_STEP_S).digest
     except RequestTraceError:
         return ""
 
@@ -187,9 +187,9 @@ def _arrival_times_ns(
     return [round(value) for value in times.tolist()]
 
 
-def _host_index_of_session(session: int, host_count: int) -> int:
+def _host_index_of_session(session_number: int, host_count: int) -> int:
     """The host of a session, by chance and always the same."""
-    digest = hashlib.blake2b(session.to_bytes(8, "little"), digest_size=8).digest()
+    digest = hashlib.blake2b(session_number.to_bytes(8, "little"), digest_size=8).digest()
     return int.from_bytes(digest, "little") % host_count
 
 
@@ -216,7 +216,7 @@ def encode_requests(requests: Sequence[TraceRequest]) -> list[list[int]]:
     return encoded
 
 
-def lru_hit_counts(
+def ideal_lru_hit_counts(
     job: KvCacheJob, warm_requests: Sequence[TraceRequest], requests: Sequence[TraceRequest]
 ) -> HitCounts:
     """What an LRU list of the job's capacity would have held of these requests."""

@@ -54,7 +54,8 @@ class KvCacheReport(SingleFigureReport):
         """Of each workload its figure with how long prefixes take, from when they are due."""
         headlines = self.best_point_headlines(measurements.study, measurements.points)
         return tuple(
-            build_best_figure(headline, _prefix_latency_texts(headline)) for headline in headlines
+            build_best_figure(headline, _prefix_latency_names_and_texts(headline))
+            for headline in headlines
         )
 
     def extra_answer_text(self, study: Study, points: Sequence[PointSummary]) -> str:
@@ -87,7 +88,7 @@ class KvCacheReport(SingleFigureReport):
         return (workloads_table(study),)
 
 
-def _prefix_latency_texts(headline: BestPointHeadline) -> tuple[tuple[str, str], ...]:
+def _prefix_latency_names_and_texts(headline: BestPointHeadline) -> tuple[tuple[str, str], ...]:
     metrics = {} if headline.best is None else headline.best.metrics
     return tuple(
         (f"prefix {name}", metric_value_text(metrics[key]))

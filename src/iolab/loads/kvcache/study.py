@@ -12,7 +12,7 @@ from iolab.core.run import Plan, Point
 from iolab.core.study import Study
 from iolab.errors import Fault
 from iolab.loads.kvcache.problems import add_kv_cache_faults
-from iolab.loads.kvcache.replay import lru_hit_counts, plan_replay
+from iolab.loads.kvcache.replay import ideal_lru_hit_counts, plan_replay
 from iolab.loads.kvcache.table import KvCacheTable
 from iolab.loads.kvcache.trace import RequestTraceError
 from iolab.loads.kvcache.workload import KV_CACHE_ENGINE, KvCacheJob, WritePolicy
@@ -55,7 +55,8 @@ def replay_demand(
     except RequestTraceError:
         return None
     counts = [
-        lru_hit_counts(job, *replay.warm_and_replayed_requests(host)) for host in range(host_count)
+        ideal_lru_hit_counts(job, *replay.warm_and_replayed_requests(host))
+        for host in range(host_count)
     ]
     blocks, hits = sum(c.references for c in counts), sum(c.hits for c in counts)
     writes = 0 if job.write is WritePolicy.NONE else blocks - hits
@@ -98,7 +99,9 @@ class KvCacheStudyKind(LoadStudyKind):
     ) -> list[Fault]:
         """Runs with more requests than a host can be told of at once."""
         found = (
-            _requests_message_fault(study, p) for p in plan.points if isinstance(p.job, KvCacheJob)
+            _too_large_requests_message_fault(study, p)
+            for p in plan.points
+            if isinstance(p.job, KvCacheJob)
         )
         return [fault for fault in found if fault is not None]
 
@@ -136,9 +139,9 @@ def _point_replay_demand(study: Study, point: Point) -> ReplayDemand | None:
     return replay_demand(job, seconds, makers, study.method.seed)
 
 
-def _requests_message_fault(study: Study, point: Point) -> Fault | None:
+def _too_large_requests_message_fault(study: Study, point: Point) -> Fault | None:
     """Why a run cannot be told to its hosts; None where it can."""
-    from iolab.loads.kvcache.engine import SPEC_BYTES_MAX, requests_message_bytes
+    from iolab.loads.kvcache.engine import SPEC_BYTES_MAX, max_requests_message_bytes
 
     job = KvCacheJob.require_type(point.job)
     hosts = len(load_host_names_of_point(study, point))
@@ -147,7 +150,7 @@ def _requests_message_fault(study: Study, point: Point) -> Fault | None:
         replay = plan_replay(job, seconds, hosts, study.method.seed)
     except RequestTraceError as fault:
         return Fault(f"The trace of {point.title_text}: {fault}.", REQUESTS_HINT)
-    most = max(requests_message_bytes(replay, host) for host in range(hosts))
+    most = max(max_requests_message_bytes(replay, host) for host in range(hosts))
     if most <= SPEC_BYTES_MAX:
         return None
     requests = format_count(len(replay.requests) - replay.warm_request_count)

@@ -9,7 +9,7 @@ from iolab.core.engine import EngineName
 from iolab.core.workload import HOSTS_AXIS, AnyJob, Indicator
 from iolab.loads.kvcache.generator import CONVERSATION_TRACE_NAME
 from iolab.loads.kvcache.models import MODELS
-from iolab.loads.kvcache.replay import trace_digest
+from iolab.loads.kvcache.replay import trace_digest_or_empty
 from iolab.loads.kvcache.workload import (
     BY_PREFIX_LATENCY,
     BY_REQUESTS,
@@ -104,7 +104,7 @@ class KvCacheTable(SearchTable):
         return replace(
             job,
             objects_per_block=self.tensor_parallel * layers,
-            trace_digest=trace_digest(self.trace),
+            trace_digest=trace_digest_or_empty(self.trace),
         )
 
     @property

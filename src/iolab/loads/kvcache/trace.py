@@ -290,7 +290,7 @@ def parse_trace(name: str, digest: str, lines: Sequence[str]) -> RequestTrace:
             continue
         try:
             fields = _parse_line_fields(line)
-            form = form or _detect_format(fields)
+            form = form or _detect_trace_format(fields)
             requests.append(_parse_request(fields, form, numbers))
         except RequestTraceError as fault:
             raise RequestTraceError(f"line {number} of {quote_value(name)} {fault}") from None
@@ -326,12 +326,12 @@ def _parse_line_fields(line: str) -> Mapping[str, Any]:
     raise RequestTraceError(f"is no JSON object: {excerpt(line, 40)}")
 
 
-def _detect_format(fields: Mapping[str, Any]) -> TraceFormat:
+def _detect_trace_format(fields: Mapping[str, Any]) -> TraceFormat:
     return next(form for form in FORMATS if all(mark in fields for mark in form.distinctive_fields))
 
 
 def _parse_request(
-    fields: Mapping[str, Any], form: TraceFormat, numbers: BlockNumbering
+    fields: Mapping[str, Any], form: TraceFormat, block_numbering: BlockNumbering
 ) -> TraceRequest:
     time, tokens, output = (_parse_number_field(fields, key) for key in FIELDS[:3])
     ids = fields.get("hash_ids")
@@ -344,7 +344,10 @@ def _parse_request(
     if not all(isinstance(block, int | str) for block in ids):
         raise RequestTraceError("has hash_ids that are neither numbers nor words")
     return TraceRequest(
-        round(time * form.time_unit_ns), int(tokens), int(output), numbers.assign_block_numbers(ids)
+        round(time * form.time_unit_ns),
+        int(tokens),
+        int(output),
+        block_numbering.assign_block_numbers(ids),
     )
 
 

@@ -470,9 +470,9 @@ def _network_bytes_answer(view: ObjectsView, host_index: int) -> HostAnswer:
     )
 
 
-def _network_port_bytes(view: ObjectsView, host: str, metric: str) -> float | None:
+def _network_port_bytes(view: ObjectsView, host_name: str, counter_name: str) -> float | None:
     """What all ports of a host carried in the run; None where none is counted."""
-    every = view.counter_series(host, "nic", metric)
+    every = view.counter_series(host_name, "nic", counter_name)
     if not every:
         return None
     return float(sum((series.value * series.span_ns).sum() for series in every)) / NS_PER_S

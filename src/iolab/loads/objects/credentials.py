@@ -73,25 +73,29 @@ def load_credentials(
     return _credentials_from_profile(environment.get("AWS_PROFILE") or DEFAULT_PROFILE, environment)
 
 
-def _credentials_from_profile(name: str, environment: Mapping[str, str]) -> Credentials:
+def _credentials_from_profile(profile_name: str, environment: Mapping[str, str]) -> Credentials:
     home = environment.get("HOME") or str(Path.home())
     files = (
         environment.get("AWS_SHARED_CREDENTIALS_FILE") or f"{home}/.aws/credentials",
         environment.get("AWS_CONFIG_FILE") or f"{home}/.aws/config",
     )
     keys: dict[str, str] = {}
-    for file, section in zip(files, (name, _config_section_name(name)), strict=True):
+    for file, section in zip(
+        files, (profile_name, _config_section_name(profile_name)), strict=True
+    ):
         for key, value in _read_section(Path(file), section).items():
             keys.setdefault(key, value)
     access, secret = keys.get("aws_access_key_id"), keys.get("aws_secret_access_key")
     if not access or not secret:
-        message = f"There are no keys of profile {quote_value(name)} in {' or '.join(files)}."
+        message = (
+            f"There are no keys of profile {quote_value(profile_name)} in {' or '.join(files)}."
+        )
         raise HostError(message, _SOURCES)
     return Credentials(access, secret, keys.get("aws_session_token"))
 
 
-def _config_section_name(name: str) -> str:
-    return name if name == DEFAULT_PROFILE else f"profile {name}"
+def _config_section_name(profile_name: str) -> str:
+    return profile_name if profile_name == DEFAULT_PROFILE else f"profile {profile_name}"
 
 
 def _read_section(path: Path, section: str) -> dict[str, str]:

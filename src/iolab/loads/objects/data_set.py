@@ -35,14 +35,14 @@ class ObjectDataSet(Record):
     @property
     def expected_bytes(self) -> float:
         """Its bytes: exact where all objects are alike."""
-        return self.object_count * self._job_of_data_set.mean_object_bytes
+        return self.object_count * self._job_with_same_objects.mean_object_bytes
 
     @property
     def put_request_count(self) -> int:
         """Requests that put all of it; of unlike objects as if all were of the mean size."""
-        if self.part_bytes is None or not self._job_of_data_set.has_multipart_objects:
+        if self.part_bytes is None or not self._job_with_same_objects.has_multipart_objects:
             return self.object_count
-        parts = -(-round(self._job_of_data_set.mean_object_bytes) // self.part_bytes)
+        parts = -(-round(self._job_with_same_objects.mean_object_bytes) // self.part_bytes)
         return self.object_count * (parts + 2 if parts > 1 else 1)
 
     @property
@@ -52,7 +52,7 @@ class ObjectDataSet(Record):
         return self.prefix_count * max(pages, 1)
 
     @property
-    def _job_of_data_set(self) -> ObjectsJob:
+    def _job_with_same_objects(self) -> ObjectsJob:
         return ObjectsJob(
             S3_ENGINE,
             self.object_count,

@@ -34,7 +34,7 @@ from iolab.loads.objects.engine import (
     engine_command,
     load_task_document,
     load_task_time_and_output_limits,
-    parse_read_back,
+    parse_read_back_counts,
     read_back_task_document,
 )
 from iolab.loads.objects.remedies import request_failure_hint
@@ -44,7 +44,7 @@ from iolab.loads.objects.store_tasks import (
     LONG_TASK_LIMIT_S,
     create_bucket_if_missing,
     load_object_store_access,
-    remove_objects,
+    remove_objects_below_prefix,
     run_object_store_task,
 )
 from iolab.loads.objects.workload import (
@@ -54,7 +54,7 @@ from iolab.loads.objects.workload import (
     GeneratorLimitKey,
     ObjectsHostDetails,
     ObjectsJob,
-    ReadBackCount,
+    ReadBackCounts,
     generator_limit_key,
 )
 from iolab.record import Record
@@ -143,7 +143,7 @@ class ObjectsDriver(ProcessDriver):
         """The bucket is there, and the objects that the run reads; devices are watched idle."""
         self._session = session
         access = await self._open_store_access(session, run, host_runs)
-        await self._set_generator_limits(session, run, host_runs, access)
+        await self._measure_missing_and_set_limits(session, run, host_runs, access)
         data_set = required_data_set(session.study, run.point)
         if data_set is not None and data_set.id not in self._data_set_bytes:
             await self._lay_out(session, run, host_runs, access, data_set)
@@ -271,14 +271,14 @@ class ObjectsDriver(ProcessDriver):
                     endpoints=access.store.endpoints_of_host(place),
                     limit_s=limit_s,
                     stop=session.stop,
-                    parse=partial(parse_read_back, object_count=objects),
+                    parse_answer=partial(parse_read_back_counts, object_count=objects),
                 )
             except Interrupted:
                 return
             except (HostError, EngineError) as fault:
                 # The run itself went well: its check says that nothing is known.
                 reason = excerpt(fault.message, FAULT_CHARACTERS_MAX)
-                count = ReadBackCount(objects, 0, 0, 0, objects, reason)
+                count = ReadBackCounts(objects, 0, 0, 0, objects, reason)
             host_run.details = replace(details, read_back=count)
 
         await run_on_each_host(host_runs, read_back_on_host)
@@ -307,7 +307,7 @@ class ObjectsDriver(ProcessDriver):
             self._stores[name] = access
         return self._stores[name]
 
-    async def _set_generator_limits(
+    async def _measure_missing_and_set_limits(
         self,
         session: SessionContext,
         run: PlannedRun,
@@ -373,7 +373,7 @@ class ObjectsDriver(ProcessDriver):
                     endpoints=access.store.endpoints_of_host(place),
                     limit_s=LONG_TASK_LIMIT_S,
                     stop=session.stop,
-                    parse=ObjectLayoutResult.from_answer,
+                    parse_answer=ObjectLayoutResult.from_answer,
                 )
                 laid_out.append(result)
 
@@ -397,7 +397,7 @@ class ObjectsDriver(ProcessDriver):
     ) -> str:
         """Remove what lies below a prefix, from any host that answers; why not, or ""."""
         access = self._stores.get(configuration)
-        host = _reachable_host(session)
+        host = _first_reachable_host(session)
         if access is None:
             return ""
         if host is None:
@@ -405,7 +405,7 @@ class ObjectsDriver(ProcessDriver):
                 f"Objects below {object_prefix} stay in {access.store.url_text}: no host answers."
             )
         try:
-            answer = await remove_objects(host, access, object_prefix)
+            answer = await remove_objects_below_prefix(host, access, object_prefix)
         except IolabError as fault:
             return f"Objects below {object_prefix} stay: {fault.message}"
         left = answer.get("left")
@@ -481,11 +481,11 @@ def _run_put_prefix(session: SessionContext, run: PlannedRun) -> str:
     return f"{session_object_prefix(session.session_id)}run-{number}/"
 
 
-def _reachable_host(session: SessionContext) -> Host | None:
+def _first_reachable_host(session: SessionContext) -> Host | None:
     return next((host for host in session.hosts.values() if not host.lost_reason), None)
 
 
-async def session_store_faults(session: SessionContext) -> tuple[Fault, ...]:
+async def probe_session_stores_for_faults(session: SessionContext) -> tuple[Fault, ...]:
     """What is wrong with the stores of the session's load, as its hosts see them."""
     used = {point.configuration for point in session.plan.points if point.job.engine == S3_ENGINE}
     faults: list[Fault] = []
@@ -501,5 +501,6 @@ async def session_store_faults(session: SessionContext) -> tuple[Fault, ...]:
 
 
 SESSION: Final = LoadSessionKind(
-    driver_factory_by_engine={S3_ENGINE: ObjectsDriver}, list_preflight_faults=session_store_faults
+    driver_factory_by_engine={S3_ENGINE: ObjectsDriver},
+    list_preflight_faults=probe_session_stores_for_faults,
 )

@@ -40,7 +40,7 @@ from iolab.loads.objects.workload import (
     ObjectOrder,
     ObjectsHostDetails,
     ObjectsJob,
-    ReadBackCount,
+    ReadBackCounts,
     SizeClassCount,
 )
 from iolab.record import Record
@@ -126,7 +126,7 @@ def load_task_document(
         "objects": data_set,
         "operations": [
             {"kind": OPERATION_KINDS[kind], "share": float(share)}
-            for kind, share in job.operation_shares
+            for kind, share in job.operation_weights
         ],
         "order": job.order.value,
         "zipf_theta": job.zipf_theta,
@@ -273,10 +273,10 @@ class ObjectsLineReader(EngineLineReader):
         )
 
 
-def _cpu_ns(cpu: Mapping[str, Any]) -> int:
+def _cpu_ns(cpu_table: Mapping[str, Any]) -> int:
     seconds = 0.0
     for key in ("user_s", "system_s"):
-        value = cpu.get(key)
+        value = cpu_table.get(key)
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e9:
             seconds += value
     return round(seconds * NS_PER_S)
@@ -298,11 +298,13 @@ def _request_counts(operation_tables: Mapping[str, Any]) -> list[ObjectOperation
     for operation in (*ObjectOperation, *ContentlessObjectOperation):
         table = operation_tables.get(operation.key)
         if isinstance(table, dict):
-            counts.append(_request_count(operation, table))
+            counts.append(_operation_request_count(operation, table))
     return counts
 
 
-def _request_count(operation: NamedOperation, table: Mapping[str, Any]) -> ObjectOperationCount:
+def _operation_request_count(
+    operation: NamedOperation, table: Mapping[str, Any]
+) -> ObjectOperationCount:
     errors = table_or_empty(table, "attempt_errors")
     named = [
         (excerpt(str(name), limits.SENTENCE_CHARACTERS_MAX), count_or_zero(errors, name))
@@ -327,13 +329,13 @@ def _size_class_counts(operation_tables: Mapping[str, Any]) -> Iterator[SizeClas
                         operation=operation.key,
                         limit_bytes=limit_bytes,
                         bytes=require_count(table, "bytes"),
-                        **_latency_count_fields(table),
+                        **_latency_distribution_fields(table),
                     )
                 case _:
                     raise LineError(f"it told sizes of '{operation.key}' that are none")
 
 
-def _latency_count_fields(table: Mapping[str, Any]) -> dict[str, Any]:
+def _latency_distribution_fields(table: Mapping[str, Any]) -> dict[str, Any]:
     """How many operations, the sum of their latencies, and their bins."""
     bins, numbers = parse_bins(table)
     done = require_count(table, "ios")
@@ -346,8 +348,8 @@ def _latency_count_fields(table: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _endpoint_counts(table: object) -> list[EndpointCount]:
-    rows = table if isinstance(table, list) else []
+def _endpoint_counts(endpoint_rows: object) -> list[EndpointCount]:
+    rows = endpoint_rows if isinstance(endpoint_rows, list) else []
     return [
         EndpointCount(
             endpoint=excerpt(str(row.get("endpoint", "")), limits.SENTENCE_CHARACTERS_MAX),
@@ -366,10 +368,10 @@ def _endpoint_latencies(operation_tables: Mapping[str, Any]) -> Iterator[Endpoin
     for operation in (*ObjectOperation, *ContentlessObjectOperation):
         table = operation_tables.get(operation.key)
         if isinstance(table, dict):
-            yield EndpointLatency(operation=operation.key, **_latency_count_fields(table))
+            yield EndpointLatency(operation=operation.key, **_latency_distribution_fields(table))
 
 
-def parse_read_back(answer: object, object_count: int) -> ReadBackCount:
+def parse_read_back_counts(answer: object, object_count: int) -> ReadBackCounts:
     """What a load that reads back so many objects told at its end. LineError for anything else."""
     counts = table_or_empty(require_object(answer), "objects")
     table = table_or_empty(table_or_empty(counts, "kinds"), ObjectOperation.OBJECT_GET.key)
@@ -378,7 +380,7 @@ def parse_read_back(answer: object, object_count: int) -> ReadBackCount:
     differing = sum(count_or_zero(errors, name) for name in CONTENT_ERROR_CLASSES)
     if (total := compared + missing + differing) > object_count:
         raise LineError(f"it read {total} objects back, where {object_count} were put")
-    return ReadBackCount(
+    return ReadBackCounts(
         objects=object_count,
         compared=compared,
         missing=missing,

@@ -69,7 +69,7 @@ class ObjectsView(OperationsView, Record, dict=True):
         """Whether any operation was done in the window: HEAD, LIST and DELETE move no contents."""
         return bool(self.operation_sums.completed.sum() > 0)
 
-    def measured_operation_count(self, host_index: int) -> int:
+    def measured_whole_operation_count(self, host_index: int) -> int:
         """Whole operations: HEAD, LIST and DELETE too."""
         return sum(self.operation_count([host_index], operation) for operation in WHOLE_OPERATIONS)
 
@@ -87,7 +87,7 @@ def object_metric_values(view: ObjectsView, host_indexes: Sequence[int]) -> dict
     """The values of those hosts together."""
     return {
         **_operation_rates_and_latencies(view, host_indexes),
-        **_whole_run_request_values(
+        **_whole_run_metric_values(
             [run for index in host_indexes if (run := view.details_of_host(index))]
         ),
         GENERATOR_LIMIT.key: _generator_limit_ops_per_s(view, host_indexes),
@@ -120,7 +120,7 @@ def _generator_limit_ops_per_s(view: ObjectsView, host_indexes: Sequence[int]) -
     return sum(known) if len(known) == len(limits) else None
 
 
-def _whole_run_request_values(runs: Sequence[ObjectsHostDetails]) -> dict[str, float | None]:
+def _whole_run_metric_values(runs: Sequence[ObjectsHostDetails]) -> dict[str, float | None]:
     """What the requests of the whole run came to."""
     done, failed = sum(run.done_count for run in runs), sum(run.failed_count for run in runs)
     attempts = sum(run.attempt_count for run in runs)

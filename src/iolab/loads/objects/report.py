@@ -75,7 +75,8 @@ class ObjectsReport(SingleFigureReport):
         """Of each workload its figure with the latencies of its operations."""
         headlines = self.best_point_headlines(measurements.study, measurements.points)
         return tuple(
-            build_best_figure(headline, _latency_texts(headline)) for headline in headlines
+            build_best_figure(headline, _latency_names_and_texts(headline))
+            for headline in headlines
         )
 
     def metric_keys_and_headings(
@@ -103,7 +104,7 @@ class ObjectsReport(SingleFigureReport):
         return tuple(table for table in tables if table.rows)
 
 
-def _latency_texts(headline: BestPointHeadline) -> tuple[tuple[str, str], ...]:
+def _latency_names_and_texts(headline: BestPointHeadline) -> tuple[tuple[str, str], ...]:
     metrics = {} if headline.best is None else headline.best.metrics
     return tuple(
         (f"{operation.display_name.removeprefix('object-')} {name}", metric_value_text(metric))

@@ -103,11 +103,11 @@ def _endpoint_fault(store: ObjectStore, status: EndpointStatus) -> Fault:
     problem = PROBLEMS.get(status.error_class)
     if problem is None:
         return Fault(f"{status.endpoint} does not serve: {words}", OTHER_HINT)
-    text = problem.text.format(bucket=store.bucket, skew=_clock_skew_text(status.clock_ahead_ms))
+    text = problem.text.format(bucket=store.bucket, skew=_clock_skew_suffix(status.clock_ahead_ms))
     return Fault(f"{status.endpoint} {text}: {words}", problem.hint)
 
 
-def _clock_skew_text(ahead_ms: int | None) -> str:
+def _clock_skew_suffix(ahead_ms: int | None) -> str:
     if ahead_ms is None:
         return ""
     direction = "ahead" if ahead_ms > 0 else "behind"

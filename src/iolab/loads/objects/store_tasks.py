@@ -62,12 +62,12 @@ async def run_object_store_task(
     endpoints: Sequence[str] = (),
     limit_s: float = TASK_LIMIT_S,
     stop: StopRequest | None = None,
-    parse: Callable[[Any], Any] = lambda answer: answer,
+    parse_answer: Callable[[Any], Any] = lambda answer: answer,
 ) -> Any:  # noqa: ANN401 - of any shape
-    """A task of the engine on a host; its answer, as `parse` reads it.
+    """A task of the engine on a host; its answer, as `parse_answer` reads it.
 
-    EngineError with what the server said, and where `parse` raises a LineError; Interrupted where a
-    request to stop ended it.
+    EngineError with what the server said, and where `parse_answer` raises a LineError; Interrupted
+    where a request to stop ended it.
     """
     spec = {**access.document(endpoints or access.store.endpoints, REQUEST_TIMEOUT_S), **document}
     command = engine_command(access, spec, directory, limit_s=limit_s)
@@ -85,7 +85,7 @@ async def run_object_store_task(
     if how := exit_fault_text(ending, command):
         raise EngineError(f"s3 on host '{host.name}' {how}.", "See its agent, and run again.")
     try:
-        return parse(parse_task_answer(bytes(printed), answer_key))
+        return parse_answer(parse_task_answer(bytes(printed), answer_key))
     except LineError as fault:
         raise EngineError(f"s3 on host '{host.name}': {fault}.", "Run again.") from None
 
@@ -101,7 +101,9 @@ async def create_bucket_if_missing(host: Host, access: ObjectStoreAccess) -> boo
     return isinstance(answer, dict) and answer.get("created") is True
 
 
-async def remove_objects(host: Host, access: ObjectStoreAccess, object_prefix: str) -> Document:
+async def remove_objects_below_prefix(
+    host: Host, access: ObjectStoreAccess, object_prefix: str
+) -> Document:
     """Remove everything below a prefix of iolab's own; what was removed."""
     document = {"task": "delete", "prefix": object_prefix, "concurrency": CONCURRENCY}
     answer = await run_object_store_task(

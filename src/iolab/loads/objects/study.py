@@ -65,7 +65,7 @@ class ObjectsStudyKind(LoadStudyKind):
         seconds = study.method.load_seconds_range
         if not job.put:
             return RunWrites()
-        share = job.put / sum(share for _, share in job.operation_shares)
+        share = job.put / sum(share for _, share in job.operation_weights)
         if job.rate is not None:
             return RunWrites(
                 limited_bytes_per_s=job.rate * share * job.mean_object_bytes, seconds_range=seconds
@@ -171,10 +171,10 @@ def _generator_limit_time_items(
 
 def operation_shares_text(job: ObjectsJob) -> str:
     """The operations of a job with their shares, where it has several: `GET 70, PUT 30`."""
-    names = {kind: kind.replace("_", " ").upper() for kind, _ in job.operation_shares}
+    names = {kind: kind.replace("_", " ").upper() for kind, _ in job.operation_weights}
     if len(names) == 1:
         return next(iter(names.values()))
-    return ", ".join(f"{names[kind]} {share}" for kind, share in job.operation_shares)
+    return ", ".join(f"{names[kind]} {share}" for kind, share in job.operation_weights)
 
 
 def object_sizes_text(job: ObjectsJob) -> str:

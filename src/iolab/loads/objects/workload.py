@@ -209,7 +209,7 @@ class ObjectsJob(AnyJob, Record, tag="objects"):
         )
 
     @property
-    def operation_shares(self) -> tuple[tuple[str, int], ...]:
+    def operation_weights(self) -> tuple[tuple[str, int], ...]:
         """The kinds of operations that it makes, each with its share."""
         return tuple((kind, share) for kind in OPERATION_KINDS if (share := getattr(self, kind)))
 
@@ -289,16 +289,16 @@ class ObjectsJob(AnyJob, Record, tag="objects"):
 GeneratorLimitKey: TypeAlias = tuple[ObjectsJob, frozenset[str]]
 
 
-def generator_limit_key(point: Point, hosts: Iterable[str]) -> GeneratorLimitKey:
+def generator_limit_key(point: Point, host_names: Iterable[str]) -> GeneratorLimitKey:
     """What runs have in common whose limit is measured once: a kind of load, and the hosts."""
-    return ObjectsJob.require_type(point.job).for_generator_limit, frozenset(hosts)
+    return ObjectsJob.require_type(point.job).for_generator_limit, frozenset(host_names)
 
 
 def lognormal_mean_bytes(spread: LogNormalSizes) -> float:
     """The mean of the sizes, cut off on both sides."""
 
-    def lognormal_share_below(value: float, shift: float) -> float:
-        z = (math.log(value / spread.median_bytes) - shift) / spread.sigma
+    def lognormal_share_below(limit_bytes: float, shift: float) -> float:
+        z = (math.log(limit_bytes / spread.median_bytes) - shift) / spread.sigma
         return 0.5 * math.erfc(-z / math.sqrt(2))
 
     low, high = spread.min_bytes, spread.max_bytes
@@ -356,7 +356,7 @@ class EndpointCount(Record):
     latencies: tuple[EndpointLatency, ...] = ()
 
 
-class ReadBackCount(Record):
+class ReadBackCounts(Record):
     """What became of the objects that a run put, by reading all of them after it.
 
     `missing` are those that the server says it has not: of `objects` some may be of PUTs that
@@ -407,7 +407,7 @@ class ObjectsHostDetails(HostLoadDetails, Record, tag="objects"):
     examples: tuple[str, ...]
     backlog: tuple[int, ...]
     sizes: tuple[SizeClassCount, ...] = ()
-    read_back: ReadBackCount | None = None
+    read_back: ReadBackCounts | None = None
     generator_limit_has_tls: bool = False
 
     @property

@@ -80,7 +80,7 @@ def _workload_sentence(
         emulated = _emulated_accelerators_text(job, accelerator_count_of_point(workload, least))
         text = (
             f"Does not keep {emulated} of {name} at {percent_text(job.threshold)}: "
-            f"{_utilisation_text(least)}{_largest_wait_cause_text(least)}"
+            f"{_utilisation_text(least)}{_largest_wait_cause_suffix(least)}"
         )
         return f"{text}{_indicative_suffix(least)}."
     best = fed[-1]
@@ -91,7 +91,7 @@ def _workload_sentence(
         text += ", the most that were tried"
     else:
         more = accelerator_count_of_point(workload, beyond)
-        text += f"; {more} fall to {_utilisation_text(beyond)}{_largest_wait_cause_text(beyond)}"
+        text += f"; {more} fall to {_utilisation_text(beyond)}{_largest_wait_cause_suffix(beyond)}"
     return f"{text}; {_read_rate_text(best)}{_indicative_suffix(best)}."
 
 
@@ -103,7 +103,7 @@ def _utilisation_text(point: PointSummary) -> str:
     return f"{metric_value_text(point.metrics[UTILISATION.key])} utilisation"
 
 
-def _largest_wait_cause_text(point: PointSummary) -> str:
+def _largest_wait_cause_suffix(point: PointSummary) -> str:
     share, text = max(
         ((point.metric_value(spec.key) or 0.0, text) for spec, text in CAUSES),
         key=lambda cause: cause[0],

@@ -45,7 +45,7 @@ def step_parts_chart(
     known.sort(
         key=lambda point: (
             order.index(point.key.configuration),
-            _other_axes_text(point),
+            _other_axis_values_text(point),
             accelerator_count_of_point(workload, point),
         )
     )
@@ -76,7 +76,7 @@ def step_parts_chart(
     )
 
 
-def _other_axes_text(point: PointSummary) -> str:
+def _other_axis_values_text(point: PointSummary) -> str:
     return axis_values_text(tuple(pair for pair in point.key.axis if pair[0] != AXIS))
 
 
@@ -89,7 +89,7 @@ def _step_time_bars(
     for point in points:
         style = styles[point.key.configuration]
         name = escape_invisible(style.label) if several else ""
-        heading = ": ".join(filter(None, (name, _other_axes_text(point))))
+        heading = ": ".join(filter(None, (name, _other_axis_values_text(point))))
         doubt = "" if point.level is VerdictLevel.VALID else f" {point.level.value}"
         yield StackedBar(
             tuple(_step_time_parts(point, style.color)),
@@ -136,7 +136,7 @@ def _step_parts_table(
     rows: list[tuple[Cell, ...]] = [
         row_of_cells(
             styles[point.key.configuration].title,
-            _other_axes_text(point),
+            _other_axis_values_text(point),
             str(accelerator_count_of_point(workload, point)),
             *(metric_value_text(point.metrics.get(spec.key)) for spec, _ in PARTS),
             point.level.value,

@@ -44,7 +44,7 @@ def training_command(
         "path": f"{job.data_set('').id}.0.",
         "files": job.files,
         "file_bytes": job.file_bytes,
-        "samples": _sample_sizes(job),
+        "samples": _sample_sizes_spec(job),
         "samples_per_group": job.samples_per_file,
         "accelerators": accelerator_count,
         "loaders": job.loaders,
@@ -62,7 +62,7 @@ def training_command(
     return timed_agent_engine_command(ARGV, directory, text, seconds, recorded_spec=text)
 
 
-def _sample_sizes(job: TrainingJob) -> dict[str, Any]:
+def _sample_sizes_spec(job: TrainingJob) -> dict[str, Any]:
     if not job.sample_stdev:
         return {"fixed": {"bytes": job.sample_bytes, "per_file": job.samples_per_file}}
     sizes = {"mean": job.sample_bytes, "stdev": job.sample_stdev, "step": job.sample_step}

@@ -49,7 +49,7 @@ def _training_element_faults(table: TrainingTable) -> Iterator[ElementFault]:
 
 
 def _data_set_element_faults(table: TrainingTable) -> Iterator[ElementFault]:
-    own = table.sample_set
+    own = table.published_sample_set
     if own is None:
         for key, example in (("sample_bytes", '"4m"'), ("batch", "8"), ("compute", '"250ms"')):
             if getattr(table, key) is None:
@@ -74,13 +74,13 @@ def add_training_point_faults(document: StudyDocument, study: Study) -> None:
             continue
         hosts = len(load_host_names_of_point(study, point))
         where = ("workload", places[point.workload])
-        if problem := _accelerator_share_problem(job, hosts):
+        if problem := _accelerator_split_fault(job, hosts):
             message = f"{table_name(document, where)} has {problem.conflict_text}"
             about = f"{problem.key[0]} {job.accelerators}"
             document.add_fault((*where, *problem.key), message, problem.hint, about=about)
 
 
-def _accelerator_share_problem(job: TrainingJob, host_count: int) -> ElementFault | None:
+def _accelerator_split_fault(job: TrainingJob, host_count: int) -> ElementFault | None:
     """Why so many hosts cannot share the accelerators of a job; None where they can."""
     if job.accelerators < host_count:
         message = f"accelerators = {job.accelerators}, which {host_count} hosts cannot share."

@@ -59,7 +59,8 @@ class TrainingReport(SingleFigureReport):
         """Of each workload its figure with the utilisation, and how long storage is waited for."""
         headlines = self.best_point_headlines(measurements.study, measurements.points)
         return tuple(
-            build_best_figure(headline, _storage_wait_texts(headline)) for headline in headlines
+            build_best_figure(headline, _storage_wait_names_and_texts(headline))
+            for headline in headlines
         )
 
     def extra_answer_text(self, study: Study, points: Sequence[PointSummary]) -> str:
@@ -85,7 +86,7 @@ class TrainingReport(SingleFigureReport):
         return (workloads_table(study),)
 
 
-def _storage_wait_texts(headline: BestPointHeadline) -> tuple[tuple[str, str], ...]:
+def _storage_wait_names_and_texts(headline: BestPointHeadline) -> tuple[tuple[str, str], ...]:
     metrics = {} if headline.best is None else headline.best.metrics
     return tuple(
         (spec.label, metric_value_text(metrics[spec.key]))

@@ -112,7 +112,7 @@ class TrainingTable(SearchTable):
     ) = None
 
     @property
-    def sample_set(self) -> SampleSet | None:
+    def published_sample_set(self) -> SampleSet | None:
         """The published data set; None for one of the study's own."""
         return SAMPLE_SETS.get(self.dataset)
 
@@ -128,15 +128,15 @@ class TrainingTable(SearchTable):
         return TrainingStep(batch, published.compute_ns) if published else None
 
     def _published_step(self) -> TrainingStep | None:
-        if self.sample_set is None:
+        if self.published_sample_set is None:
             return None
-        name = self.accelerator or next(iter(self.sample_set.steps))
-        return self.sample_set.steps.get(name)
+        name = self.accelerator or next(iter(self.published_sample_set.steps))
+        return self.published_sample_set.steps.get(name)
 
     @property
     def mean_sample_bytes(self) -> int | None:
         """Of a sample as it is read, `sample_share` included; None where nothing says it."""
-        published = self.sample_set.sample_bytes if self.sample_set else None
+        published = self.published_sample_set.sample_bytes if self.published_sample_set else None
         written = published if self.sample_bytes is None else parse_size(self.sample_bytes)
         return None if written is None else max(round(written * self.sample_share), 1)
 
@@ -148,7 +148,7 @@ class TrainingTable(SearchTable):
         # Of a table with faults other parts of a study ask as well, before it is refused.
         step, bytes_each = self.step or UNKNOWN_STEP, self.mean_sample_bytes or 1
         per_file = self.samples_per_file or (
-            self.sample_set.samples_per_file if self.sample_set else 1
+            self.published_sample_set.samples_per_file if self.published_sample_set else 1
         )
         loaders = self.loaders[0] if self.loaders else None
         fields: dict[str, Any] = {
@@ -158,22 +158,23 @@ class TrainingTable(SearchTable):
             "sample_bytes": bytes_each,
             "samples_per_file": per_file,
             "files": self.files or self._published_file_count(step, per_file),
-            "loaders": loaders or (self.sample_set.loaders if self.sample_set else 4),
-            **self._sample_size_deviation(),
+            "loaders": loaders
+            or (self.published_sample_set.loaders if self.published_sample_set else 4),
+            **self._sample_size_deviation_fields(),
         }
-        if self.sample_set:
-            entries.setdefault("threshold", self.sample_set.threshold)
+        if self.published_sample_set:
+            entries.setdefault("threshold", self.published_sample_set.threshold)
         return TrainingJob(**TrainingJob.fields_from_keys(entries.items()), **fields)
 
     def _default_accelerator(self) -> str:
-        return next(iter(self.sample_set.steps)) if self.sample_set else ""
+        return next(iter(self.published_sample_set.steps)) if self.published_sample_set else ""
 
     def _published_file_count(self, step: TrainingStep, samples_per_file: int) -> int:
         return math.ceil(PUBLISHED_STEPS * step.batch / samples_per_file) * max(self.accelerators)
 
-    def _sample_size_deviation(self) -> dict[str, int]:
+    def _sample_size_deviation_fields(self) -> dict[str, int]:
         """The deviation of sizes and what they are multiples of; none where all are alike."""
-        own = self.sample_set
+        own = self.published_sample_set
         stdev = own.sample_stdev if own and self.sample_bytes is None else 0
         if self.sample_stdev is not None:
             stdev = parse_size(self.sample_stdev)

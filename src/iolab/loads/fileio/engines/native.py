@@ -39,7 +39,7 @@ from iolab.loads.fileio.io_trace import SYNC, IoTraceError, read_trace, trace_ch
 from iolab.loads.fileio.options import (
     FIO_OPTIONS,
     METHODS,
-    is_supported_natively,
+    is_option_supported_natively,
     parse_microseconds,
 )
 from iolab.loads.fileio.workload import (
@@ -404,7 +404,7 @@ def _job_faults(job: Job) -> Iterable[Fault]:
         if (
             name not in FIO_OPTIONS
             or not FIO_OPTIONS[name].accepts_value(value)
-            or not is_supported_natively(name, value)
+            or not is_option_supported_natively(name, value)
         ):
             yield Fault(f"It cannot do fio option {name} = {value}.", hint)
 
