@@ -23,7 +23,7 @@ import numpy as np
 from bench.objects import SMALL, Load, null_server_process, run_engine
 from iolab.core.bins import BIN_COUNT
 from iolab.core.histogram import Histogram
-from iolab.report.charts.chart import fill_page_width
+from iolab.report.charts.chart import figures_filling_page_width
 from iolab.report.charts.distribution import StyledLatencyCurve, latency_distribution_figure
 from iolab.report.charts.palette import SERIES
 from iolab.report.charts.run_series import latency_curve
@@ -88,7 +88,7 @@ def main() -> None:
     figure = latency_distribution_figure(
         "A server that stands still", "Latency by percentile", styled, "GETs"
     )
-    (wide,) = fill_page_width([figure])
+    (wide,) = figures_filling_page_width([figure])
     Path(sys.argv[1]).write_text(svg_document(wide), encoding="utf-8")
 
 

@@ -18,7 +18,7 @@ from iolab.core.samples import (
 )
 from iolab.errors import StoreError
 from iolab.hosts.rates import CounterSeries
-from iolab.report.charts.distribution import latency_at_percentile
+from iolab.report.charts.distribution import latency_ns_at_percentile
 from iolab.report.charts.run_series import build_timeline
 from iolab.report.charts.series import CELLS_MAX, Timeline
 from iolab.report.gather import TIMELINES_MAX, StoredSessionReader
@@ -62,7 +62,7 @@ def test_a_curve_and_its_result_tell_the_same_percentiles(source: Source) -> Non
         metrics = detail.result.metrics
         for key, percent in (("p50", 50.0), ("p99", 99.0), ("p99_5", 99.5), ("p99_9", 99.9)):
             assert (
-                latency_at_percentile(detail.all_operations, percent)
+                latency_ns_at_percentile(detail.all_operations, percent)
                 == metrics[f"lat_ns_{key}"].value
             )
 

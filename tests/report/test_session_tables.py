@@ -165,8 +165,8 @@ def test_every_run_of_the_report_says_where_it_is_stored(brief: Brief, page: Rep
 def test_each_session_says_how_to_repeat_it_and_not_where_it_lay(
     page: ReportPage, brief: Brief
 ) -> None:
-    assert [one.label for one in page.repeat_instructions] == ["fast", "slow"]
-    assert all(one.study_file == "ssd-cluster.toml" for one in page.repeat_instructions)
+    assert [one.label for one in page.reproduction_instructions] == ["fast", "slow"]
+    assert all(one.study_file == "ssd-cluster.toml" for one in page.reproduction_instructions)
     text = f"{render_markdown(brief)}{render_appendix(brief)}"
     for document in (shared.drawn(shared.undrawn(brief)), text):
         assert "secret" not in document
@@ -178,11 +178,11 @@ def test_studies_of_one_id_with_other_texts_have_files_of_their_own() -> None:
     other = session("two")
     other = replace(other, study=replace(other.study, text="# another"))
     page = build_report_page(briefed(("a", session("one")), ("b", other)))
-    assert [one.study_file for one in page.repeat_instructions] == [
+    assert [one.study_file for one in page.reproduction_instructions] == [
         "ssd-cluster.toml",
         "ssd-cluster-b.toml",
     ]
-    assert page.repeat_instructions[1].study_text == "# another"
+    assert page.reproduction_instructions[1].study_text == "# another"
 
 
 def test_methods_stand_side_by_side_where_they_differ(page: ReportPage) -> None:

@@ -48,7 +48,7 @@ def run_command_in_child_if_memory_limited(
         os.close(completion)
         _run_in_child(command, argv, completion_end)
     os.close(completion_end)
-    status = _wait_status_of_child(child)
+    status = _wait_for_child_forwarding_signals(child)
     os.set_blocking(completion, False)
     if _has_child_completed(completion) or os.waitstatus_to_exitcode(status) == 0:
         return os.waitstatus_to_exitcode(status)
@@ -90,7 +90,7 @@ def _run_in_child(
         os._exit(code)
 
 
-def _wait_status_of_child(child: int) -> int:
+def _wait_for_child_forwarding_signals(child: int) -> int:
     """The child's wait status; signals are forwarded until it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in _FORWARDED:

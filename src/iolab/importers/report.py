@@ -49,7 +49,7 @@ class ImportedReport(SingleFigureReport):
             return job.operation_name(operation).replace("_", "-")
         return super().operation_name(operation, job)
 
-    def latency_curves(self, record: RunRecord, curve_name: str) -> LatencyCurves:
+    def latency_curves(self, record: RunRecord, whole_curve_name: str) -> LatencyCurves:
         """Each operation of which the file has bins."""
         job, by_operation = (
             ImportedJob.require_type(record.run.point.job),
@@ -65,9 +65,9 @@ class ImportedReport(SingleFigureReport):
                 curves.append(latency_curve(operation, merged))
                 total = merged if total is None else total.merged_with(merged)
         every = (
-            LatencyCurve(curve_name, 0, (), ())
+            LatencyCurve(whole_curve_name, 0, (), ())
             if total is None
-            else latency_curve(curve_name, total)
+            else latency_curve(whole_curve_name, total)
         )
         return LatencyCurves(every, tuple(curves), None)
 

@@ -380,14 +380,14 @@ def build_best_figure(
         best.axis,
         is_mostly_read_from_memory=any(map(is_mostly_read_from_memory, best.results)),
         has_whole_run_latency=bool(latency_names_and_texts)
-        and _is_latency_of_whole_run(headline.workload.job),
+        and _do_latency_and_rate_spans_differ(headline.workload.job),
         repeats_range=_disagreeing_repeats_range(best, headline.workload.headline_or_rate_metric),
         is_only_load=headline.point_count == 1,
         load_axis_names=tuple(headline.workload.job.load_axes),
     )
 
 
-def _is_latency_of_whole_run(job: AnyJob) -> bool:
+def _do_latency_and_rate_spans_differ(job: AnyJob) -> bool:
     """Whether its latencies are of another span than its rate; what others measured is of one."""
     return job.is_measured_by_iolab and not job.reports_live_latency
 

@@ -250,7 +250,7 @@ def appendix_blocks(
         yield Heading(names, 2)
         yield from tables
     yield Heading("How to repeat it", 1)
-    for repeat in page.repeat_instructions:
+    for repeat in page.reproduction_instructions:
         if repeat.label:
             yield Heading(repeat.label, 2)
         yield CodeBlock(shlex.join(repeat.command))

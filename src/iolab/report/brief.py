@@ -347,8 +347,8 @@ class LoadReport(ABC):
         """The metric that tells fast hosts of a run from slow ones."""
 
     @abstractmethod
-    def latency_curves(self, record: RunRecord, curve_name: str) -> LatencyCurves:
-        """The latencies of a run that charts call by that name."""
+    def latency_curves(self, record: RunRecord, whole_curve_name: str) -> LatencyCurves:
+        """The latencies of a run; that of all its operations together gets the name."""
 
     @abstractmethod
     def timeline_panels(self, record: RunRecord, grid: TimeGrid) -> list[Panel]:

@@ -510,14 +510,14 @@ def comparison_junit_xml(comparison: ComparisonResult) -> str:
         match row.comparison.verdict:
             case ComparisonVerdict.WORSE:
                 fault = ET.SubElement(case, "failure", {"message": message, "type": "worse"})
-                fault.text = _junit_values_text(row)
+                fault.text = _junit_case_details(row)
             case ComparisonVerdict.INCONCLUSIVE:
                 why = row.comparison.reason
                 ET.SubElement(
                     case, "skipped", {"message": _replace_xml_forbidden(f"{message}: {why}")}
                 )
             case _:
-                ET.SubElement(case, "system-out").text = f"{message}\n{_junit_values_text(row)}"
+                ET.SubElement(case, "system-out").text = f"{message}\n{_junit_case_details(row)}"
     for missing in comparison.skipped:
         point = point_text(missing.workload, missing.axis)
         metric, colon, why = missing.reason.partition(": ")
@@ -562,7 +562,7 @@ def _junit_row_message(compared_metric: ComparedMetric) -> str:
     return _replace_xml_forbidden(f"{texts.verdict}: {texts.metric} {texts.ratio} {texts.interval}")
 
 
-def _junit_values_text(compared_metric: ComparedMetric) -> str:
+def _junit_case_details(compared_metric: ComparedMetric) -> str:
     sides = (("baseline", compared_metric.baseline), ("candidate", compared_metric.candidate))
     lines = [
         f"{name} {metric_value_text(metric)} {interval_and_runs_text(metric)}".rstrip()

@@ -167,7 +167,7 @@ def build_brief(
     titles = study.configuration_titles
     kernels = boot_ids_by_host(source.facts)
     chart_data_by_run: dict[RunKey, RunChartData] = {}
-    best_runs, watched = _median_run_keys_of_best_points(best), dict[RunKey, RunResources]()
+    best_runs, watched = _first_best_point_median_run_keys(best), dict[RunKey, RunResources]()
     for key in chosen.with_distribution:
         with_timeline = key in chosen.with_timeline
         read = reader.read_run(key, with_counters=with_timeline or key in best_runs)
@@ -274,7 +274,7 @@ class _StoredRunReader(Record):
         self.damaged_runs.append(Damage(f"{trace.label}: {run}" if trace.label else run, message))
 
 
-def _median_run_keys_of_best_points(headlines: Sequence[BestPointHeadline]) -> frozenset[RunKey]:
+def _first_best_point_median_run_keys(headlines: Sequence[BestPointHeadline]) -> frozenset[RunKey]:
     """Of the best points the runs that are shown, the first of them."""
     shown = (headline.best.median_run for headline in headlines if headline.best is not None)
     return frozenset([run.key for run in shown][:BOTTLENECK_RUNS_MAX])
@@ -310,13 +310,13 @@ def _run_chart_data(
     load_report: LoadReport,
     result: RunResult,
     record: RunRecord,
-    curve_name: str,
+    whole_curve_name: str,
     boot_ids_if_timeline: BootIds,
     *,
     with_heat_map: bool,
 ) -> RunChartData:
     """The run's latency curves, and its series if it is to be drawn over time."""
-    latencies = load_report.latency_curves(record, curve_name)
+    latencies = load_report.latency_curves(record, whole_curve_name)
     timeline = None
     if boot_ids_if_timeline is not None:
         series = derive_counter_series(record.counters, record.host_names)

@@ -268,7 +268,7 @@ def hardware_tables(study: Study, facts: Mapping[str, HostFacts]) -> tuple[Table
             (
                 list_text(owner.hosts, CLIENTS_MAX),
                 *_configuration_fact_texts(owner, extra),
-                *_configuration_host_texts(
+                *_host_fact_texts_of_configuration(
                     owner, configuration_facts_by_host(study, facts, owner.id)
                 ),
                 node,
@@ -390,13 +390,15 @@ def demonstration_answer_prefix(study: Study, facts: Mapping[str, HostFacts]) ->
     """
     if any(is_emulator(host.kernel.hypervisor) for host in facts.values()):
         return "Demonstration on emulated processors: "
-    if not any(_stand_in_disks(study, facts, owner) for owner in study.configurations):
+    if not any(
+        _virtual_disks_in_place_of_drives(study, facts, owner) for owner in study.configurations
+    ):
         return ""
     is_stated = any(_stated_drive_text(owner) for owner in study.configurations)
     return f"Demonstration, not {'the stated drives' if is_stated else 'drives'}: "
 
 
-def _stand_in_disks(
+def _virtual_disks_in_place_of_drives(
     study: Study, facts: Mapping[str, HostFacts], configuration: Configuration
 ) -> list[DiskFacts]:
     """The disks that a configuration was measured on in place of drives."""
@@ -424,7 +426,7 @@ def measured_storage_caveat(study: Study, facts: Mapping[str, HostFacts]) -> str
         drive = _stated_drive_text(owner)
         models = [disk.model for disk in disks if disk.model]
         if _are_all_disks_virtual(disks):
-            virtual += _stand_in_disks(study, facts, owner)
+            virtual += _virtual_disks_in_place_of_drives(study, facts, owner)
         elif drive and models and not _is_model_among_disks(drive, models):
             stated.append(f"{drive} for {owner.title}")
             reported += models
@@ -529,7 +531,7 @@ def _fact_texts_of_hosts(facts_by_host: Mapping[str, HostFacts]) -> tuple[str, .
     )
 
 
-def _configuration_host_texts(
+def _host_fact_texts_of_configuration(
     configuration: Configuration, facts: Mapping[str, HostFacts]
 ) -> tuple[str, ...]:
     """The same of a configuration, whose target may be no path of its hosts."""

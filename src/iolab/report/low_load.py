@@ -190,7 +190,9 @@ def _low_load_row(brief: Brief, workload: Workload) -> ConfigurationFiguresRow |
             latency.point.key.configuration,
             f"{metric_value_text(latency.metric)} mean",
             latency.latency_ns,
-            _p99_note(latency, tails, "" if shared else latency.operation_text(workload.job)),
+            _p99_and_doubts_note(
+                latency, tails, "" if shared else latency.operation_text(workload.job)
+            ),
             ties.get(latency.point.key.configuration, ""),
             _mean_uncertainty_note(latency, ties),
         )
@@ -258,7 +260,7 @@ def _mean_uncertainty_note(latency: PointLatency, ties: Mapping[str, str]) -> st
     return " · ".join(filter(None, (latency.repeats_text, MAYBE_CHANCE * is_chance)))
 
 
-def _p99_note(
+def _p99_and_doubts_note(
     latency: PointLatency, p99_by_configuration: Mapping[str, PointLatency], operation_text: str
 ) -> str:
     tail = p99_by_configuration.get(latency.point.key.configuration)

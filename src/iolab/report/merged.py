@@ -47,7 +47,7 @@ from iolab.store.verify import Damage
 from iolab.study.schedule import build_point_at, content_digest
 from iolab.text import list_text
 
-NewHostNames = Mapping[str, str]
+NewNameByOld = Mapping[str, str]
 """Old names and the new ones; a name that is not there stays."""
 
 FactsByKey = Mapping[str, HostFacts]
@@ -82,7 +82,7 @@ def names_with_duplicates_numbered(names: Iterable[str]) -> list[str]:
     return unique
 
 
-def new_host_names(
+def new_host_names_by_session(
     session_labels: Sequence[str],
     host_names_by_session: Sequence[Sequence[str]],
     facts_by_session: Sequence[FactsByKey],
@@ -169,7 +169,7 @@ def _unambiguous_name(name: str, label: str, name_counts: Counter[str]) -> str:
 def merge_studies(
     studies: Sequence[Study],
     configurations: Sequence[Sequence[Configuration]],
-    host_renames_by_session: Sequence[NewHostNames],
+    host_renames_by_session: Sequence[NewNameByOld],
 ) -> Study:
     """All studies as one: their configurations side by side, their workloads joined by id.
 
@@ -359,9 +359,9 @@ def session_union_of_source(source: StoredSessionReader) -> SessionUnion:
 class SessionPart(Record):
     """One session on its way into the union.
 
-    `results` are as the session shows them by itself. `configuration_ids` are the new ids of its
-    configurations, `new_host_names` new names, `new_digests` new digests; `earlier_run_count` is
-    how many runs come before its own.
+    `results` are as the session shows them by itself. `new_configuration_id_by_old` are the new ids
+    of its configurations, `new_host_name_by_old` new names, `new_digest_by_old` new digests;
+    `earlier_run_count` is how many runs come before its own.
     """
 
     number: int
@@ -370,17 +370,17 @@ class SessionPart(Record):
     study: Study
     plan: Plan
     results: tuple[RunResult, ...]
-    configuration_ids: NewHostNames
-    new_host_names: NewHostNames
-    new_digests: NewHostNames
+    new_configuration_id_by_old: NewNameByOld
+    new_host_name_by_old: NewNameByOld
+    new_digest_by_old: NewNameByOld
     earlier_run_count: int
 
     def merged_result(self, result: RunResult) -> RunResult:
         """The result among those of all sessions; a session is one segment of the whole."""
         return replace(
-            with_renamed_hosts(result, self.new_host_names),
-            configuration=self.configuration_ids[result.configuration],
-            digest=self.new_digests[result.digest],
+            with_renamed_hosts(result, self.new_host_name_by_old),
+            configuration=self.new_configuration_id_by_old[result.configuration],
+            digest=self.new_digest_by_old[result.digest],
             segment=self.number * SEGMENTS_PER_SESSION,
             order=result.order + self.earlier_run_count if result.order else 0,
         )
@@ -388,9 +388,9 @@ class SessionPart(Record):
     def merged_point(self, point: Point) -> Point:
         """The point among those of all sessions."""
         return replace(
-            with_renamed_hosts(point, self.new_host_names),
-            configuration=self.configuration_ids[point.configuration],
-            digest=self.new_digests[point.digest],
+            with_renamed_hosts(point, self.new_host_name_by_old),
+            configuration=self.new_configuration_id_by_old[point.configuration],
+            digest=self.new_digest_by_old[point.digest],
         )
 
     def merged_run(self, run: PlannedRun) -> PlannedRun:
@@ -428,7 +428,7 @@ class MergedSession(Record):
             rounds=tuple(
                 replace(
                     series,
-                    configuration=part.configuration_ids.get(
+                    configuration=part.new_configuration_id_by_old.get(
                         series.configuration, series.configuration
                     ),
                 )
@@ -440,7 +440,7 @@ class MergedSession(Record):
     def manifest(self, digest: str, repeat: int) -> Manifest:
         """A committed run's manifest."""
         part, own = self._session_part_and_digest(digest)
-        manifest = with_renamed_hosts(part.source.manifest(own, repeat), part.new_host_names)
+        manifest = with_renamed_hosts(part.source.manifest(own, repeat), part.new_host_name_by_old)
         return replace(manifest, run=part.merged_run(manifest.run))
 
     def intervals(self, digest: str, repeat: int) -> IntervalTable:
@@ -502,7 +502,9 @@ def _build_merged_session(sources: Sequence[tuple[str, StoredSessionReader]]) ->
         _renamed_configurations_by_old_id(study, own, own_names)
         for study, (own, _), own_names in zip(studies, shown, renamed, strict=True)
     ]
-    hosts = new_host_names(labels, [_study_host_names(study) for study in studies], facts)
+    hosts = new_host_names_by_session(
+        labels, [_study_host_names(study) for study in studies], facts
+    )
     study = merge_studies(studies, [tuple(by_id.values()) for by_id in named], hosts)
     parts = tuple(
         _session_parts(
@@ -518,7 +520,7 @@ def _build_merged_session(sources: Sequence[tuple[str, StoredSessionReader]]) ->
             [part.merged_run(run) for part in parts for run in part.plan.runs],
             [part.merged_point(point) for part in parts for point in part.plan.candidate_points],
             [
-                (data_set, part.configuration_ids[data_set.configuration])
+                (data_set, part.new_configuration_id_by_old[data_set.configuration])
                 for part in reversed(parts)
                 for data_set in part.plan.data_sets
             ],
@@ -538,7 +540,7 @@ def _build_merged_session(sources: Sequence[tuple[str, StoredSessionReader]]) ->
             for damage in part.source.document_and_manifest_damage()
         ),
         parts_by_digest={
-            new: (part, own) for part in parts for own, new in part.new_digests.items()
+            new: (part, own) for part in parts for own, new in part.new_digest_by_old.items()
         },
     )
 
@@ -583,7 +585,7 @@ def _session_parts(
     sources: Sequence[tuple[str, StoredSessionReader]],
     studies_and_results: Sequence[tuple[Study, tuple[RunResult, ...]]],
     configurations_by_id: Sequence[Mapping[str, Configuration]],
-    host_renames_by_session: Sequence[NewHostNames],
+    host_renames_by_session: Sequence[NewNameByOld],
     study_and_identical_workloads: tuple[Study, frozenset[str]],
 ) -> Iterator[SessionPart]:
     before = 0
@@ -598,9 +600,9 @@ def _session_parts(
             study=source.study,
             plan=plan,
             results=results,
-            configuration_ids=ids,
-            new_host_names=host_renames_by_session[index],
-            new_digests=_new_digests_by_old_digest(
+            new_configuration_id_by_old=ids,
+            new_host_name_by_old=host_renames_by_session[index],
+            new_digest_by_old=_new_digests_by_old_digest(
                 source.session.id, plan, results, ids, study_and_identical_workloads
             ),
             earlier_run_count=before,
@@ -613,7 +615,7 @@ def _new_digests_by_old_digest(
     session_id: str,
     plan: Plan,
     results: Iterable[RunResult],
-    configuration_ids: NewHostNames,
+    configuration_ids: NewNameByOld,
     study_and_identical_workloads: tuple[Study, frozenset[str]],
 ) -> dict[str, str]:
     """The new digest of each point.
@@ -654,7 +656,9 @@ def _build_session_union(
         for part, own in zip(parts, configurations, strict=True)
     )
     traces = {
-        (part.new_digests[run.digest], run.repeat): RunSource(part.label, run.digest, run.repeat)
+        (part.new_digest_by_old[run.digest], run.repeat): RunSource(
+            part.label, run.digest, run.repeat
+        )
         for part in parts
         for run in part.results
     }

@@ -264,18 +264,18 @@ def _knee_sentence(finding: KneeFinding, names: ConfigurationNames) -> str:
 
 
 @finding_sentence.register
-def _quotient_sentence(price: PerUnitFinding, names: ConfigurationNames) -> str:
+def _most_per_unit_sentence(finding: PerUnitFinding, names: ConfigurationNames) -> str:
     amount = (
-        terabytes_text(price.value)
-        if price.unit == "TB"
-        else quotient_value_text(Metric(price.value, price.unit))
+        terabytes_text(finding.value)
+        if finding.unit == "TB"
+        else quotient_value_text(Metric(finding.value, finding.unit))
     )
-    kind = f"{price.workload}: " if price.workload else ""
-    of = "" if price.workload else f" of {price.metric.removesuffix('_tb')} capacity"
+    kind = f"{finding.workload}: " if finding.workload else ""
+    of = "" if finding.workload else f" of {finding.metric.removesuffix('_tb')} capacity"
     return (
-        f"{kind}{names.title(price.configuration)} gives the most per {price.divisor_unit}, "
-        f"{amount}{of}, of {counted_noun(price.ranked_count, 'configuration')}."
-        f"{LEVEL_SENTENCES[price.level] if price.level is not None else ''}"
+        f"{kind}{names.title(finding.configuration)} gives the most per {finding.divisor_unit}, "
+        f"{amount}{of}, of {counted_noun(finding.ranked_count, 'configuration')}."
+        f"{LEVEL_SENTENCES[finding.level] if finding.level is not None else ''}"
     )
 
 
@@ -374,27 +374,25 @@ def _undecided_recommendation_text(
     return f"{call}: {ahead}, {why}"
 
 
-def _capacity_recommendation_text(recommendation: Recommendation, runner_up_title: str) -> str:
+def _capacity_reason_text(recommendation: Recommendation, runner_up_title: str) -> str:
     kind = recommendation.metric.removesuffix("_tb")
     size = f"{terabytes_text(recommendation.terabytes or 0.0)} {kind}"
     more = f"{ratio_text(recommendation.lead_factor)} that of {runner_up_title}"
     return f"with {size}{_per_cost_suffix(recommendation)}, {more}"
 
 
-def _performance_recommendation_text(recommendation: Recommendation, runner_up_title: str) -> str:
+def _performance_reason_text(recommendation: Recommendation, runner_up_title: str) -> str:
     more = f"with best rates {ratio_text(recommendation.lead_factor)} those of {runner_up_title}"
     return f"{more}{_over_workloads_suffix(recommendation)}"
 
 
-def _value_for_money_recommendation_text(
-    recommendation: Recommendation, runner_up_title: str
-) -> str:
+def _value_for_money_reason_text(recommendation: Recommendation, runner_up_title: str) -> str:
     more = f"{ratio_text(recommendation.lead_factor)} those of {runner_up_title}"
     rates = f"with best rates{_per_cost_suffix(recommendation)}"
     return f"{rates} {more}{_over_workloads_suffix(recommendation)}"
 
 
-def _balance_recommendation_text(recommendation: Recommendation, runner_up_title: str) -> str:
+def _balance_reason_text(recommendation: Recommendation, runner_up_title: str) -> str:
     weakest = min(recommendation.need_dimensions, key=lambda side: side.share_of_best)
     least = percent_text(weakest.share_of_best / recommendation.lead_factor)
     if weakest.share_of_best >= 1:
@@ -410,10 +408,10 @@ def _balance_recommendation_text(recommendation: Recommendation, runner_up_title
 
 
 _NEED_TEXTS: Final = {
-    BuyerNeed.CAPACITY: _capacity_recommendation_text,
-    BuyerNeed.PERFORMANCE: _performance_recommendation_text,
-    BuyerNeed.VALUE: _value_for_money_recommendation_text,
-    BuyerNeed.BALANCE: _balance_recommendation_text,
+    BuyerNeed.CAPACITY: _capacity_reason_text,
+    BuyerNeed.PERFORMANCE: _performance_reason_text,
+    BuyerNeed.VALUE: _value_for_money_reason_text,
+    BuyerNeed.BALANCE: _balance_reason_text,
 }
 
 
@@ -497,7 +495,7 @@ def linked_finding_sentences(
         _with_lead_doubt(_best_sentence_reworded_if_noise(each, noise), rows) for each in sentences
     )
     return tuple(
-        _link_sentence(_with_workload_title(sentence, study), names, brief.run_anchors)
+        _sentence_with_run_links(_with_workload_title(sentence, study), names, brief.run_anchors)
         for sentence in doubted
     )
 
@@ -565,18 +563,18 @@ def factor_out_common_doubt(
     return sentences, ""
 
 
-def _link_sentence(
-    sentence: FindingSentence, names: RunAnchors, anchors: RunAnchors
+def _sentence_with_run_links(
+    sentence: FindingSentence, run_names: RunAnchors, run_anchors: RunAnchors
 ) -> LinkedSentence:
-    keys = _one_of_each_point_first(key for key in sentence.runs if key in anchors)
-    links = tuple((anchors[key], names[key]) for key in keys[:LINKS_MAX])
+    keys = _run_keys_one_of_each_point_first(key for key in sentence.runs if key in run_anchors)
+    links = tuple((run_anchors[key], run_names[key]) for key in keys[:LINKS_MAX])
     hidden = len(keys) - len(links)
     return LinkedSentence(
         sentence.text, links, f"and {counted_noun(hidden, 'more run')}" if hidden else ""
     )
 
 
-def _one_of_each_point_first(run_keys: Iterable[RunKey]) -> list[RunKey]:
+def _run_keys_one_of_each_point_first(run_keys: Iterable[RunKey]) -> list[RunKey]:
     """The runs, so that the first of them are of as many points as a statement is about."""
     keys = list(dict.fromkeys(run_keys))
     places: Counter[str] = Counter()

@@ -105,13 +105,13 @@ def money_text(amount: float) -> str:
 def round_floats(value: Any) -> Any:  # noqa: ANN401 - JSON of any shape
     """JSON with its fractions cut to `DIGITS` significant digits; whole numbers stay whole."""
     if isinstance(value, float):
-        return _round_float(value)
+        return _round_to_significant_digits(value)
     if isinstance(value, dict):
         return {key: round_floats(part) for key, part in value.items()}
     return [round_floats(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-def _round_float(value: float) -> float | int:
+def _round_to_significant_digits(value: float) -> float | int:
     if 10**DIGITS <= abs(value) < _EXACT_INTEGER_MAX:
         return round(value)
     short = value if value.is_integer() else float(f"{value:.{DIGITS}g}")

@@ -44,8 +44,8 @@ from iolab.report.narrative import (
 from iolab.report.phrases import Objection, configuration_titles_if_several, merge_objections
 from iolab.report.power import meter_power_table
 from iolab.report.provenance import (
-    RepeatInstructions,
-    repeat_instructions,
+    ReproductionInstructions,
+    reproduction_instructions,
     run_folders_table,
     session_alerts,
     session_fact_rows,
@@ -104,7 +104,7 @@ class ReportPage(Record):
     published: PublishedResultTables | None
     session_tables: tuple[Table, ...]
     run_folders: Table | None
-    repeat_instructions: tuple[RepeatInstructions, ...]
+    reproduction_instructions: tuple[ReproductionInstructions, ...]
 
     @property
     def further_caveats(self) -> tuple[Objection, ...]:
@@ -200,7 +200,7 @@ def build_report_page(brief: Brief) -> ReportPage:
         published=brief.published,
         session_tables=session_tables(brief.session_union),
         run_folders=run_folders_table(brief),
-        repeat_instructions=repeat_instructions(brief),
+        reproduction_instructions=reproduction_instructions(brief),
     )
 
 

@@ -369,7 +369,7 @@ def _peak_sentence(search_peak: PeakSearchFinding) -> str:
     best = _peak_point(search_peak, peak.point)
     text = (
         f"{_search_title(search_peak.search)}: best is {axis_values_text(best.axis)} with "
-        f"{_metric_interval_text(value)}"
+        f"{_metric_with_interval_text(value)}"
     )
     text += f", estimated from {peak.run_count} runs of {len(search_peak.search.points)} points"
     if search_peak.invalid_run_count:
@@ -403,7 +403,7 @@ def _max_load_sentence(load: MaxLoadFinding) -> str:
     else:
         value = Metric(highest.load, IOPS_UNIT, highest.low, highest.high)
         runs_text = counted_noun(highest.run_count, "run")
-        text = f"{limit} up to {_metric_interval_text(value)}, by {runs_text}"
+        text = f"{limit} up to {_metric_with_interval_text(value)}, by {runs_text}"
         if load.invalid_run_count:
             text += f" ({load.invalid_run_count} invalid)"
         text += "" if highest.is_settled else " (the search ended before it was settled)"
@@ -435,7 +435,7 @@ def load_search_limit_text(workload: Workload) -> str:
     return f"{limit_metric_text(limit.metric)} <= {format_ns(limit.latency_ns)}"
 
 
-def _metric_interval_text(metric: Metric) -> str:
+def _metric_with_interval_text(metric: Metric) -> str:
     """The value and its interval; how many runs are behind it is told beside it."""
     if metric.low is None or metric.high is None:
         return metric_value_text(metric)

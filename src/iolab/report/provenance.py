@@ -99,7 +99,7 @@ def session_fact_rows(brief: Brief) -> tuple[tuple[str, str], ...]:
         *_storage_node_and_configuration_rows(brief),
         *hardware_rows,
         ("Software", _software_versions_text(brief, notes)),
-        *_study_scale_rows(brief),
+        *_scale_and_override_rows(brief),
         *_member_sessions_rows(brief),
         *(("Engine", text) for text in notes),
         *((("Source", brief.study.source),) if brief.study.source else ()),
@@ -107,7 +107,7 @@ def session_fact_rows(brief: Brief) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _study_scale_rows(brief: Brief) -> Iterator[tuple[str, str]]:
+def _scale_and_override_rows(brief: Brief) -> Iterator[tuple[str, str]]:
     """The scale with what it sets, where it is not the study as it is written, and what users set.
 
     What they set may make the run another one, so that it stands before all else and in full.
@@ -368,7 +368,7 @@ def _unfinished_session_sentence(name: str, session: SessionDocument, missing: i
     return f"{name} {how} with {counted_noun(missing, 'run')} still to make. {session.reason or ''}"
 
 
-class RepeatInstructions(Record):
+class ReproductionInstructions(Record):
     """How one session is repeated; `label` is empty where there is only that.
 
     `study_file` is what its `study_text` is saved as; `inventory_file` is empty where it had none.
@@ -382,11 +382,11 @@ class RepeatInstructions(Record):
     study_text: str
 
 
-def repeat_instructions(brief: Brief) -> tuple[RepeatInstructions, ...]:
+def reproduction_instructions(brief: Brief) -> tuple[ReproductionInstructions, ...]:
     """How to repeat each of the sessions, of which there is mostly one."""
     members = brief.session_union.members
     if not members:
-        return (_repeat_instructions_of_session("", brief, study_file_name(brief)),)
+        return (_reproduction_instructions_of_session("", brief, study_file_name(brief)),)
     texts: dict[str, str] = {}
     parts = []
     for member in members:
@@ -395,7 +395,7 @@ def repeat_instructions(brief: Brief) -> tuple[RepeatInstructions, ...]:
         name = study_file_name(alone)
         if texts.setdefault(name, alone.study.text) != alone.study.text:
             name = f"{alone.study.id}-{member.label}.toml"
-        parts.append(_repeat_instructions_of_session(member.label, alone, name))
+        parts.append(_reproduction_instructions_of_session(member.label, alone, name))
     return tuple(parts)
 
 
@@ -416,14 +416,14 @@ def _brief_of_union_member(brief: Brief, member: UnionMember) -> Brief:
     )
 
 
-def _repeat_instructions_of_session(
+def _reproduction_instructions_of_session(
     label: str, brief: Brief, study_file: str
-) -> RepeatInstructions:
-    return RepeatInstructions(
+) -> ReproductionInstructions:
+    return ReproductionInstructions(
         label=label,
         study_file=study_file,
         inventory_file=INVENTORY_FILE if brief.study.inventory else "",
-        command=repeat_command_arguments(brief, study_file),
+        command=reproduction_command_words(brief, study_file),
         versions=versions_table(brief),
         study_text=brief.study.text,
     )
@@ -434,7 +434,7 @@ def study_file_name(brief: Brief) -> str:
     return f"{brief.study.id}.toml"
 
 
-def repeat_command_arguments(brief: Brief, study_file: str) -> tuple[str, ...]:
+def reproduction_command_words(brief: Brief, study_file: str) -> tuple[str, ...]:
     """What to type beside the saved study: its hosts, its scale and all that was set over it."""
     scale = brief.session.scale
     words = ["iolab", "run", study_file]
@@ -541,7 +541,7 @@ def method_table(
             f"{counted_noun(len(plan.runs), 'run')} of {counted_noun(len(plan.points), 'point')}, "
             f"repeats of each: {_method_repeats_text(study)}",
         ),
-        *_duration_rows(study, measured_s),
+        *_duration_and_warmup_rows(study, measured_s),
         *(
             (
                 row_of_cells(
@@ -605,7 +605,9 @@ def _phases_duration_text(scenario: ScenarioPlan, measured_s: Sequence[float]) -
     return f"phases of {length}; of the first, whose figures are the run's, {range_text}"
 
 
-def _duration_rows(study: Study, measured_s: Sequence[float]) -> tuple[tuple[Cell, ...], ...]:
+def _duration_and_warmup_rows(
+    study: Study, measured_s: Sequence[float]
+) -> tuple[tuple[Cell, ...], ...]:
     """How long a run is, and what of it does not count."""
     method = study.method
     rule, kind = method.rule, method.kind.value

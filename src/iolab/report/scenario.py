@@ -281,7 +281,7 @@ def fault_impact_sentence(
     stopped_s = [
         second
         for phase in _phases_between_fault_and_repair(scenarios[0])
-        if min(stalled := _stalled_seconds(scenarios, phase.id), default=0)
+        if min(stalled := _stalled_seconds_of_repeats(scenarios, phase.id), default=0)
         for second in stalled
     ]
     # Seconds are whole ones: a stop and the longest stall differ by up to one at each end.
@@ -356,12 +356,12 @@ def _neighbour_impact_texts(scenario: ScenarioFigures, metrics: Mapping[str, Met
         for phase in free[:1]:
             longer = _increased_latency_ratios(scenario, phase, metrics)
             texts.append(
-                f"{titles[neighbour.event]} {_neighbour_cost_text(scenario, phase, metrics)}"
+                f"{titles[neighbour.event]} {_neighbour_cost_predicate(scenario, phase, metrics)}"
             )
         for event, phases in limited.items():
             for name in phases[:1]:
                 title = uncapitalised(titles[event])
-                texts.append(f"{title} {_limit_effect_text(name, metrics, longer)}")
+                texts.append(f"{title} {_limit_effect_predicate(name, metrics, longer)}")
     return texts
 
 
@@ -379,22 +379,25 @@ def _phase_ids_within_event(scenario: ScenarioFigures, event_id: str) -> list[st
     ]
 
 
-def _neighbour_cost_text(
+def _neighbour_cost_predicate(
     scenario: ScenarioFigures, phase: PhaseFigures, metrics: Mapping[str, Metric]
 ) -> str:
     """`makes the p50 7.8 times (7.2 to 8.4) as long in phase 'noise' (10 s), at the same rate`."""
     where = f"in phase '{phase.id}' ({format_duration_s(phase.seconds)})"
     rate = metric_value_text(metrics.get(phase_metric_key(phase.id, "iops")))
     if longer := _increased_latency_ratios(scenario, phase, metrics):
-        costs = [f"the {name} {_times_text(ratio)}" for name, ratio in longer.items()]
+        costs = [f"the {name} {_times_with_interval_text(ratio)}" for name, ratio in longer.items()]
         return f"makes {list_text(costs)} as long {where}, at the same {rate}"
     p50 = metrics.get(phase_metric_key(phase.id, "p50_ratio"))
     if p50 is not None and p50.high is not None and p50.high < 1:
-        text = f"goes with a p50 only {_times_text(p50)} as long {where}, at the same {rate}"
+        text = (
+            f"goes with a p50 only {_times_with_interval_text(p50)} as long {where}, "
+            f"at the same {rate}"
+        )
         return f"{text}: {DISTURBED_BASELINE}"
     if p50 is not None and p50.value is not None:
         text = f"makes no latency longer {where}, at the same {rate}, beyond what may be chance"
-        return f"{text} (the p50 is {_times_text(p50)} the first phase's)"
+        return f"{text} (the p50 is {_times_with_interval_text(p50)} the first phase's)"
     share = metrics.get(phase_metric_key(phase.id, "baseline_share"))
     if share is None or share.value is None:
         return f"has an effect that could not be measured {where}"
@@ -426,7 +429,7 @@ def _lowest_plausible_ratio(ratio: Metric) -> float:
     return (ratio.value or 0.0) / (1 + COST_MIN) if ratio.low is None else ratio.low
 
 
-def _times_text(ratio: Metric) -> str:
+def _times_with_interval_text(ratio: Metric) -> str:
     return f"{significant_digits_text(ratio.value or 0.0)} times{_interval_suffix_of_ratio(ratio)}"
 
 
@@ -436,7 +439,7 @@ def _interval_suffix_of_ratio(ratio: Metric) -> str:
     return f" ({' to '.join(map(significant_digits_text, (ratio.low, ratio.high)))})"
 
 
-def _limit_effect_text(
+def _limit_effect_predicate(
     phase_id: str, metrics: Mapping[str, Metric], increased_latency_ratios: Mapping[str, Metric]
 ) -> str:
     """`undoes that: the p50 is 1.1 times the first phase's in phase 'limited'`.
@@ -450,7 +453,9 @@ def _limit_effect_text(
     )
     if ratio is None or ratio.value is None:
         return f"has no ratio of latencies to tell by in phase '{phase_id}'"
-    text = f"the {name} is {_times_text(ratio)} the first phase's in phase '{phase_id}'"
+    text = (
+        f"the {name} is {_times_with_interval_text(ratio)} the first phase's in phase '{phase_id}'"
+    )
     if unlimited is None or unlimited.value is None:
         return f"has nothing to undo: {text}"
     left = (ratio.value - 1) / (unlimited.value - 1)
@@ -471,11 +476,11 @@ def _fault_cost_text(scenarios: Sequence[ScenarioFigures], metrics: Mapping[str,
     subject = _fault_title(first)
     if not subject:
         return _phase_differences_text(first, metrics)
-    effects = _fault_effect_texts(scenarios, metrics)
-    return f"{subject} {', and '.join(effects) or _no_fault_cost_text(first)}"
+    effects = _fault_effect_predicates(scenarios, metrics)
+    return f"{subject} {', and '.join(effects) or _no_fault_cost_predicate(first)}"
 
 
-def _fault_effect_texts(
+def _fault_effect_predicates(
     scenarios: Sequence[ScenarioFigures], metrics: Mapping[str, Metric]
 ) -> list[str]:
     """How long a fault stops the load, what it costs of the rate, then of latencies.
@@ -485,16 +490,16 @@ def _fault_effect_texts(
     """
     scenario = scenarios[0]
     stops = [
-        f"{_range_text(stalled, digits=0)} s {_phase_text(phase)}"
+        f"{_range_text(stalled, digits=0)} s {_in_phase_phrase(phase)}"
         for phase in _phases_between_fault_and_repair(scenario)
-        if min(stalled := _stalled_seconds(scenarios, phase.id), default=0)
+        if min(stalled := _stalled_seconds_of_repeats(scenarios, phase.id), default=0)
     ]
     losses = [
         (phase, share)
-        for phase, share in _phases_with_rate_losses(scenario, metrics)
+        for phase, share in _phases_with_remaining_rate_shares(scenario, metrics)
         # A phase that is one stop is told by the seconds of that.
         if (share.value or 0.0) >= STOPPED_SHARE
-        or min(_stalled_seconds(scenarios, phase.id)) + 2 < phase.seconds
+        or min(_stalled_seconds_of_repeats(scenarios, phase.id)) + 2 < phase.seconds
     ]
     p99_rises = _phases_with_p99_rises(scenario, metrics)
     p99_phases = [phase.id for phase, _ in p99_rises]
@@ -504,22 +509,26 @@ def _fault_effect_texts(
     # The rate is named once, in the first part.
     whats = [f" of the {_changed_rate_unit_text(scenario)}", *([""] * len(losses))]
     costs = [
-        f"{percent_text(1.0 - (share.value or 0.0))}{what} {_phase_text(phase, _doubt_text(share))}"
+        f"{percent_text(1.0 - (share.value or 0.0))}{what} "
+        f"{_in_phase_phrase(phase, _rate_loss_doubt_suffix(share))}"
         for (phase, share), what in zip(losses, whats, strict=False)
     ]
     groups = [("stops reads or writes for", stops), ("costs", costs)]
     for name, rises in (("p99", p99_rises), ("p50", p50_rises)):
-        longer = [f"{_times_text(rise)} as long {_phase_text(phase)}" for phase, rise in rises]
+        longer = [
+            f"{_times_with_interval_text(rise)} as long {_in_phase_phrase(phase)}"
+            for phase, rise in rises
+        ]
         groups.append((f"makes the {name}", longer))
     return [f"{verb} {list_text(texts)}" for verb, texts in groups if texts]
 
 
-def _stalled_seconds(scenarios: Sequence[ScenarioFigures], phase_id: str) -> list[int]:
+def _stalled_seconds_of_repeats(scenarios: Sequence[ScenarioFigures], phase_id: str) -> list[int]:
     phases = (phase for scenario in scenarios for phase in scenario.phases)
     return [phase.stalled_s for phase in phases if phase.id == phase_id]
 
 
-def _no_fault_cost_text(scenario: ScenarioFigures) -> str:
+def _no_fault_cost_predicate(scenario: ScenarioFigures) -> str:
     """What is said of a fault without a cost: of phases that tell little no more than that."""
     phases = _phases_between_fault_and_repair(scenario)
     if not phases:
@@ -534,17 +543,18 @@ def _no_fault_cost_text(scenario: ScenarioFigures) -> str:
     return text
 
 
-def _phase_text(phase: PhaseFigures, doubt: str = "") -> str:
+def _in_phase_phrase(phase: PhaseFigures, doubt: str = "") -> str:
     return f"in phase '{phase.id}' ({format_duration_s(phase.seconds)}{doubt})"
 
 
-def _doubt_text(share: Metric) -> str:
+def _rate_loss_doubt_suffix(remaining_share: Metric) -> str:
     """Why what is lost of a rate is not sure; "" where it is."""
-    if share.low is None or share.high is None:
+    if remaining_share.low is None or remaining_share.high is None:
         return ", uncertain: without an interval"
-    if share.high < 1.0:
+    if remaining_share.high < 1.0:
         return ""
-    return f", uncertain: {percent_text(share.low)} to {percent_text(share.high)} are left"
+    low, high = percent_text(remaining_share.low), percent_text(remaining_share.high)
+    return f", uncertain: {low} to {high} are left"
 
 
 def _changed_rate_unit_text(scenario: ScenarioFigures) -> str:
@@ -557,11 +567,11 @@ def _phase_differences_text(scenario: ScenarioFigures, metrics: Mapping[str, Met
     fewer = f"fewer {_changed_rate_unit_text(scenario)} than the first phase"
     differing = [
         f"phase '{phase.id}' has {percent_text(1.0 - (share.value or 0.0))} {fewer}"
-        for phase, share in _phases_with_rate_losses(scenario, metrics)
+        for phase, share in _phases_with_remaining_rate_shares(scenario, metrics)
         if share.high is None or share.high < 1.0
     ]
     differing += [
-        f"phase '{phase.id}' has a p99 {_times_text(rise)} that of the first phase"
+        f"phase '{phase.id}' has a p99 {_times_with_interval_text(rise)} that of the first phase"
         for phase, rise in _phases_with_p99_rises(scenario, metrics)
     ]
     if not differing:
@@ -569,7 +579,7 @@ def _phase_differences_text(scenario: ScenarioFigures, metrics: Mapping[str, Met
     return capitalised(list_text(differing))
 
 
-def _phases_with_rate_losses(
+def _phases_with_remaining_rate_shares(
     scenario: ScenarioFigures, metrics: Mapping[str, Metric]
 ) -> list[tuple[PhaseFigures, Metric]]:
     """Phases after the fault with fewer I/Os, and the share that is left, sure or not.
@@ -647,7 +657,7 @@ def _recovery_time_texts(
     if (
         _fault_title(first)
         and _phases_between_fault_and_repair(first)
-        and not _fault_effect_texts(scenarios, metrics)
+        and not _fault_effect_predicates(scenarios, metrics)
     ):
         figures.pop()
     for figure, what in figures:

@@ -19,7 +19,7 @@ from iolab.report.charts.chart import (
     ChartGroup,
     ReportSection,
     SeriesStyles,
-    fill_page_width,
+    figures_filling_page_width,
 )
 from iolab.report.charts.choose import DASHES
 from iolab.report.charts.lines import joined_point_tables
@@ -96,7 +96,9 @@ def all_workload_charts(brief: Brief) -> tuple[ChartGroup, ...]:
     )
     groups = _groups_with_few_points_as_table(tuple(charts))
     groups = (*groups, *brief.kinds.booted_hosts.node_timeline_charts(brief))
-    wide = iter(fill_page_width([figure for group in groups for figure in group.figures]))
+    wide = iter(
+        figures_filling_page_width([figure for group in groups for figure in group.figures])
+    )
     return tuple(
         replace(group, figures=tuple(islice(wide, len(group.figures)))) for group in groups
     )

@@ -162,18 +162,18 @@ def study_answer(
 
         if carried := list(scaling_limits(study, points)):
             limits = scaling_limits_sentence(study, carried)
-            return StudyAnswer(_with_prefix(demonstration_prefix, limits))
+            return StudyAnswer(_answer_with_prefix(demonstration_prefix, limits))
         caveat = f"How many machines the target carries is not known: {TOO_FEW_COUNTS}. "
     elif study.answer is AnswerKind.ORDER and len(study.configurations) == 1:
         caveat = "Only one configuration was measured: there is no order. "
     else:
         caveat = ""
     if classes := storage_classes_sentence(study, points):
-        return StudyAnswer(_with_prefix(demonstration_prefix, f"{caveat}{classes}"))
+        return StudyAnswer(_answer_with_prefix(demonstration_prefix, f"{caveat}{classes}"))
     if _has_several_configurations(best_figures):
         names = configuration_titles or study.configuration_titles
         choice = choice_answer(rows, names, is_advice=not demonstration_prefix)
-        sentence = _with_prefix(demonstration_prefix, choice.sentence)
+        sentence = _answer_with_prefix(demonstration_prefix, choice.sentence)
         details = " ".join(filter(None, (caveat.strip(), choice.details)))
         return StudyAnswer(sentence, details)
     are_indicative = all(
@@ -182,11 +182,11 @@ def study_answer(
     own = StudyAnswer(load_kind_text, MEASURE_AGAIN if are_indicative else "")
     answer = own if load_kind_text else _best_figures_answer(rows, study)
     return replace(
-        answer, sentence=_with_prefix(demonstration_prefix, f"{caveat}{answer.sentence}")
+        answer, sentence=_answer_with_prefix(demonstration_prefix, f"{caveat}{answer.sentence}")
     )
 
 
-def _with_prefix(prefix: str, text: str) -> str:
+def _answer_with_prefix(prefix: str, text: str) -> str:
     """The answer after how it begins; what is no name continues it in small letters."""
     is_name_first = not text.startswith((TARGET, FROM_MEMORY, "How many ", "Only one "))
     return f"{prefix}{text if not prefix or is_name_first else uncapitalised(text)}"

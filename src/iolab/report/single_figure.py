@@ -70,7 +70,7 @@ class SingleFigureReport(LoadReport):
         """The rate that its workload is run for."""
         return workload.rate_metric
 
-    def latency_curves(self, record: RunRecord, curve_name: str) -> LatencyCurves:
+    def latency_curves(self, record: RunRecord, whole_curve_name: str) -> LatencyCurves:
         """Reads and writes apart."""
         from iolab.analysis.scenario import baseline_window
         from iolab.analysis.steady import rule_measured_window
@@ -83,7 +83,7 @@ class SingleFigureReport(LoadReport):
         every = [int(direction) for direction in DIRECTIONS]
         busy = [way for way in every if load.bins[:, way].sum()]
         return LatencyCurves(
-            all_operations=latency_curve(curve_name, load.histogram(hosts, every)),
+            all_operations=latency_curve(whole_curve_name, load.histogram(hosts, every)),
             per_operation=tuple(
                 latency_curve(Direction(way).key, load.histogram(hosts, [way])) for way in busy
             ),

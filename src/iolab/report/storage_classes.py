@@ -71,7 +71,7 @@ def _class_comparison_texts(
         doubt = ", without an interval: too few valid repeats"
     latency = next(
         (
-            _latency_ratio_text(cell)
+            _latency_ratio_suffix(cell)
             for cell in gains.cells
             if _is_latency_of_same_point(cell, first)
         ),
@@ -96,7 +96,7 @@ def _is_latency_of_same_point(cell: ComparedMetric, first: ComparedMetric) -> bo
     return is_same_point and cell.better is BetterDirection.LOWER
 
 
-def _latency_ratio_text(cell: ComparedMetric) -> str:
+def _latency_ratio_suffix(cell: ComparedMetric) -> str:
     return f", at {cell.comparison.ratio:.2g} times the {metric_phrase(cell.metric)}"
 
 

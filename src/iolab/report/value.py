@@ -104,7 +104,7 @@ class ConfigurationFiguresRow(Record, dict=True):
 
 def cost_row(configurations: Sequence[Configuration]) -> ConfigurationFiguresRow | None:
     """What each costs."""
-    return _build_cost_capacity_row(
+    return _build_figures_row(
         f"{COST} of {_cost_parts_text(configurations)}",
         configurations,
         lambda configuration: _money_text_and_amount(configuration, _total_cost(configuration)),
@@ -130,7 +130,7 @@ def cost_per_terabyte_row(
                     _quotient_if_known(_total_cost(configuration), sizes[configuration.id]),
                 )
 
-            return _build_cost_capacity_row(
+            return _build_figures_row(
                 f"Cost per {kind} TB",
                 configurations,
                 cost_per_terabyte_text_and_amount,
@@ -157,9 +157,7 @@ def energy_cost_row(
     else:
         title = f"{ENERGY} of the machines that made the load" if True in of_clients else ENERGY
         better = BetterDirection.LOWER
-    return _build_cost_capacity_row(
-        title, configurations, yearly_energy_cost_text_and_amount, better
-    )
+    return _build_figures_row(title, configurations, yearly_energy_cost_text_and_amount, better)
 
 
 def value_for_money_row(
@@ -208,7 +206,7 @@ def cost_capacity_rows(
         energy_cost_row(configurations, brief.points),
         value_for_money_row(configurations, value_for_money(configurations, brief.best_points)),
         *_cost_rows_of_storage_alone(configurations, brief),
-        _build_cost_capacity_row(
+        _build_figures_row(
             "Raw capacity per node", configurations, _raw_capacity_per_node_text_and_tb, None
         ),
         *_rate_per_terabyte_rows(configurations, best_figures),
@@ -289,14 +287,14 @@ def _rate_per_terabyte_rows(
             share = shares.get(configuration.id)
             return (value_text(share, unit), share) if share else None
 
-        row = _build_cost_capacity_row(
+        row = _build_figures_row(
             f"{first.title} per usable TB", configurations, rate_per_terabyte_text_and_amount, None
         )
         if row is not None:
             yield row
 
 
-def _build_cost_capacity_row(
+def _build_figures_row(
     title: str,
     configurations: Sequence[Configuration],
     text_and_amount_of: Callable[[Configuration], tuple[str, float] | None],

@@ -266,13 +266,13 @@ def _comparison_response(
 
 
 def _configuration_choice(
-    session: LoadedSession, name: str, session_folder: SessionFolder, chosen: str
+    session: LoadedSession, side_name: str, session_folder: SessionFolder, chosen_configuration: str
 ) -> ConfigurationChoice:
     configurations = tuple(
         (configuration.id, configuration.title) for configuration in session.study.configurations
     )
     return ConfigurationChoice(
-        name, session_folder.id, session.session.title, configurations, chosen
+        side_name, session_folder.id, session.session.title, configurations, chosen_configuration
     )
 
 

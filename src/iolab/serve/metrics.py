@@ -94,13 +94,13 @@ class SessionLibraryMetrics:
     def _runs_and_counters(
         self,
         session: LoadedSession,
-        until_s: float,
+        deadline_s: float,
         current_counters_to_fill: dict[_Key, RunCounters],
     ) -> Iterator[tuple[RunResult, RunCounters]]:
         for result in session.results:
             key = (session.folder.id, result.digest, result.repeat, result.attempt)
             counts = self._known_counters.get(key)
-            if counts is None and time.monotonic() < until_s:
+            if counts is None and time.monotonic() < deadline_s:
                 counts = read_run_counters(session.reader, result, with_timestamps=False)
             if counts is not None:
                 current_counters_to_fill[key] = counts

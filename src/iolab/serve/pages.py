@@ -333,13 +333,15 @@ def operation_rates_by_interval(load_report: LoadReport, table: IntervalTable) -
     return np.asarray(np.bincount(table.seq[kept], weights=per_s), dtype=np.float64)
 
 
-def rate_chart(subject: str, by_second: Floats, unit: str) -> Figure | None:
+def rate_chart(subject: str, rate_by_second: Floats, unit: str) -> Figure | None:
     """The rates, in `unit`, of each second of a run; None of less than two."""
-    if by_second.size < 2:
+    if rate_by_second.size < 2:
         return None
-    step = -(-by_second.size // POINTS_MAX)
-    starts = np.arange(0, by_second.size, step)
-    means = np.add.reduceat(by_second, starts) / np.diff(np.append(starts, by_second.size))
+    step = -(-rate_by_second.size // POINTS_MAX)
+    starts = np.arange(0, rate_by_second.size, step)
+    means = np.add.reduceat(rate_by_second, starts) / np.diff(
+        np.append(starts, rate_by_second.size)
+    )
     scale = linear_scale(unit, means.tolist(), tick_count=2)
     places = [
         (float(at), scale.to_scale_unit(mean)) for at, mean in zip(starts, means, strict=True)
@@ -348,9 +350,11 @@ def rate_chart(subject: str, by_second: Floats, unit: str) -> Figure | None:
     return Figure(
         subject=subject,
         title="Rate, second by second",
-        finding=f"At most {value_text(float(means.max()), unit)} in {by_second.size} s.",
+        finding=f"At most {value_text(float(means.max()), unit)} in {rate_by_second.size} s.",
         note="",
-        plots=(Plot(CHART_HEIGHT, [line], seconds_axis(by_second.size - 1, "seconds"), scale),),
+        plots=(
+            Plot(CHART_HEIGHT, [line], seconds_axis(rate_by_second.size - 1, "seconds"), scale),
+        ),
         table=Table("", (), ()),
     )
 

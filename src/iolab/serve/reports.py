@@ -30,7 +30,7 @@ from iolab.serve.sessions import SessionFolder
 Command = Callable[[Path, Path], Sequence[str]]
 """The argument list that writes the report of a session (first path) to a file (second one)."""
 
-Finish = Callable[[bytes, SessionFolder], bytes]
+FinishPage = Callable[[bytes, SessionFolder], bytes]
 """What is put around a report on its page."""
 
 _NICENESS: Final = 10
@@ -66,13 +66,13 @@ class ReportCache:
     def __init__(
         self,
         command: Command,
-        finish: Finish,
+        finish_page: FinishPage,
         *,
         wait_s: float = REPORT_WAIT_S,
         keep_bytes: int = CACHE_BYTES_MAX,
     ) -> None:
         self._command = command
-        self._finish = finish
+        self._finish_page = finish_page
         self._wait_s = wait_s
         self._keep_bytes = keep_bytes
         self._pages: OrderedDict[tuple[str, str], CompressedPage] = OrderedDict()
@@ -133,7 +133,9 @@ class ReportCache:
             with tempfile.TemporaryDirectory(prefix="iolab-serve-") as scratch:
                 path = Path(scratch) / "report.html"
                 await _run_report_command(self._command(session_folder.path, path))
-                page = await asyncio.to_thread(_compress_report, path, self._finish, session_folder)
+                page = await asyncio.to_thread(
+                    _compress_report, path, self._finish_page, session_folder
+                )
         self._cache_page(key, page)
         return page
 
@@ -147,14 +149,18 @@ class ReportCache:
         self._making.pop(key, None)
 
 
-def _compress_report(path: Path, finish: Finish, session_folder: SessionFolder) -> CompressedPage:
+def _compress_report(
+    path: Path, finish_page: FinishPage, session_folder: SessionFolder
+) -> CompressedPage:
     size = path.stat().st_size
     if size > REPORT_BYTES_MAX:
         raise ReportError(
             f"The report has {size} bytes, more than a browser shows well.",
             "Write it with `iolab report`, or export the results with `iolab export`.",
         )
-    return CompressedPage(gzip.compress(finish(path.read_bytes(), session_folder), _LEVEL, mtime=0))
+    return CompressedPage(
+        gzip.compress(finish_page(path.read_bytes(), session_folder), _LEVEL, mtime=0)
+    )
 
 
 async def _run_report_command(argv: Sequence[str]) -> None:

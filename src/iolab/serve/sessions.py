@@ -346,12 +346,12 @@ class SessionLibrary:
             self._found, self._found_at = find_sessions(self.root), now
         return self._found
 
-    def _session_line(self, session_folder: SessionFolder, until: float) -> SessionLine:
+    def _session_line(self, session_folder: SessionFolder, deadline_s: float) -> SessionLine:
         try:
             stamp = self._stamp_reader.read_stamp(session_folder.path)
             remembered = self._known.get(session_folder.id)
             if remembered is None or remembered[0] != stamp.digest:
-                if self._clock() > until:
+                if self._clock() > deadline_s:
                     return SessionLine(session_folder, None, "")
                 remembered = (stamp.digest, self._summary_or_fault(session_folder))
                 self._known[session_folder.id] = remembered

@@ -27,8 +27,8 @@ from iolab.report.charts.chart import Line as LineMark
 from iolab.report.charts.distribution import (
     MARKS,
     StyledLatencyCurve,
-    latency_at_percentile,
     latency_distribution_figure,
+    latency_ns_at_percentile,
 )
 from iolab.report.charts.lines import (
     LINES_MAX,
@@ -265,9 +265,9 @@ def test_numbers_beside_an_axis_have_few_digits(value: float, text: str) -> None
 
 
 def test_a_curve_tells_nothing_beyond_what_its_ios_support() -> None:
-    assert latency_at_percentile(CURVE, 99.9) == 2e6
-    assert latency_at_percentile(CURVE, 99.99) is None
-    assert latency_at_percentile(LatencyCurve("read", 5, (), ()), MARKS[0]) is None
+    assert latency_ns_at_percentile(CURVE, 99.9) == 2e6
+    assert latency_ns_at_percentile(CURVE, 99.99) is None
+    assert latency_ns_at_percentile(LatencyCurve("read", 5, (), ()), MARKS[0]) is None
 
 
 @given(st.lists(st.floats(min_value=0, max_value=190), min_size=1, max_size=8))

@@ -58,7 +58,7 @@ from iolab.report.charts.run_series import (
     inverse_tail_fraction,
     latency_curve,
     operation_record,
-    p99_by_cell,
+    p99_ns_by_cell,
 )
 from iolab.report.charts.series import (
     LatencyCurve,
@@ -134,7 +134,7 @@ class KeyValueReport(LoadReport):
         """The rate of all operations."""
         return WHOLE_OPERATIONS_RATE_KEY
 
-    def latency_curves(self, record: RunRecord, curve_name: str) -> LatencyCurves:
+    def latency_curves(self, record: RunRecord, whole_curve_name: str) -> LatencyCurves:
         """Each operation: of its latencies in the window, else of the engine's own bins."""
         load = sum_key_value_operations(record, rule_measured_window(record))
         hosts = list(range(len(record.hosts)))
@@ -149,7 +149,9 @@ class KeyValueReport(LoadReport):
             elif binned is not None:
                 curves.append(curve_from_engine_bins(binned))
         return LatencyCurves(
-            LatencyCurve(curve_name, 0, (), ()), tuple(curves), load.measured_part.common_window
+            LatencyCurve(whole_curve_name, 0, (), ()),
+            tuple(curves),
+            load.measured_part.common_window,
         )
 
     def timeline_panels(self, record: RunRecord, grid: TimeGrid) -> list[Panel]:
@@ -171,7 +173,7 @@ class KeyValueReport(LoadReport):
                     means.append(
                         panel_line_from_array(name, np.where(done > 0, waited / done, np.nan))
                     )
-                tails.append(panel_line_from_array(name, p99_by_cell(own, grid)))
+                tails.append(panel_line_from_array(name, p99_ns_by_cell(own, grid)))
         return [
             Panel("Operations", "ops/s", tuple(rates)),
             Panel("Latency mean", "ns", tuple(means), is_logarithmic=True),

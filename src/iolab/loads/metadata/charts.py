@@ -52,7 +52,7 @@ from iolab.report.charts.run_series import (
     inverse_tail_fraction,
     latency_curve,
     operation_record,
-    p99_by_cell,
+    p99_ns_by_cell,
 )
 from iolab.report.charts.scale import ChartAxis, log_scale
 from iolab.report.charts.series import (
@@ -332,7 +332,7 @@ def operation_panels_of_run(record: RunRecord, grid: TimeGrid) -> list[Panel]:
             rate = np.where(seconds > 0, done / seconds, np.nan)
         name, color = operation.key.removeprefix("file_"), operation_color_token(operation)
         rates.append(replace(panel_line_from_array(name, rate), color=color))
-        tails.append(replace(panel_line_from_array(name, p99_by_cell(own, grid)), color=color))
+        tails.append(replace(panel_line_from_array(name, p99_ns_by_cell(own, grid)), color=color))
     return [
         Panel("Operations", "ops/s", tuple(rates), is_logarithmic=True),
         Panel("Latency p99", "ns", tuple(tails), is_logarithmic=True),

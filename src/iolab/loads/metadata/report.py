@@ -74,11 +74,11 @@ class MetadataReport(LoadReport):
         """The rate at which hosts make files."""
         return file_operation_host_rate_keys(result)[0]
 
-    def latency_curves(self, record: RunRecord, curve_name: str) -> LatencyCurves:
+    def latency_curves(self, record: RunRecord, whole_curve_name: str) -> LatencyCurves:
         """Each operation on files."""
         from iolab.loads.metadata.charts import file_operation_latency_curves
 
-        return file_operation_latency_curves(record, curve_name)
+        return file_operation_latency_curves(record, whole_curve_name)
 
     def timeline_panels(self, record: RunRecord, grid: TimeGrid) -> list[Panel]:
         """Rate and p99 of each operation on files, all hosts together, while its phase ran."""

@@ -286,7 +286,7 @@ class Figure(Record):
         return self.title if self.title == self.subject else f"{self.subject}: {self.title}"
 
 
-def fill_page_width(figures: Sequence[Figure]) -> tuple[Figure, ...]:
+def figures_filling_page_width(figures: Sequence[Figure]) -> tuple[Figure, ...]:
     """The figures so wide that rows of three, of two at the end, leave nothing of a page free."""
     pairs = {0: 0, 1: 4, 2: 2}[len(figures) % 3]  # of four figures two rows, not three and one
     thirds = max(len(figures) - pairs, 0)
@@ -316,9 +316,11 @@ def non_overlapping_positions(
     return placed
 
 
-def outside_window_shading(begin_s: float, end_s: float, run_end_s: float) -> list[Mark]:
+def outside_window_shading(
+    window_begin_s: float, window_end_s: float, run_end_s: float
+) -> list[Mark]:
     """What is before and after the measured window, up to the last second."""
-    spans = [(0.0, begin_s), (end_s, run_end_s)]
+    spans = [(0.0, window_begin_s), (window_end_s, run_end_s)]
     kept = [(max(a, 0.0), min(b, run_end_s)) for a, b in spans if min(b, run_end_s) - a > 1e-3]
     return [Rectangles(color=RAISED, boxes=[(a, None, b, None) for a, b in kept])] if kept else []
 

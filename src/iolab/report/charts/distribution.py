@@ -95,7 +95,7 @@ def latency_distribution_figure(
     )
 
 
-def latency_at_percentile(curve: LatencyCurve, percent: float) -> float | None:
+def latency_ns_at_percentile(curve: LatencyCurve, percent: float) -> float | None:
     """The curve's latency (ns) at a percentile, None beyond what its I/Os support."""
     tail = 100.0 / (100.0 - percent)
     if not curve.inverse_tail_fractions or tail > curve.inverse_tail_fractions[-1] * (1 + _SLACK):
@@ -117,7 +117,7 @@ def _curve_marks(
     dots = [
         (math.log10(tick), scale.to_scale_unit(lat))
         for tick, _ in _percentile_ticks(max_inverse_tail_fraction)
-        if (lat := latency_at_percentile(styled_curve.curve, 100.0 - 100.0 / tick)) is not None
+        if (lat := latency_ns_at_percentile(styled_curve.curve, 100.0 - 100.0 / tick)) is not None
     ]
     curve = Line(
         color=styled_curve.color,
@@ -152,11 +152,13 @@ def _distribution_sentences_text(curves: Sequence[LatencyCurve], operation_noun:
 
 def _latency_curve_sentence(curve: LatencyCurve, operation_noun: str) -> str:
     """What a curve says: its median and its last supported percentile."""
-    median = latency_at_percentile(curve, 50.0)
-    last = next((p for p in reversed(MARKS) if latency_at_percentile(curve, p) is not None), None)
+    median = latency_ns_at_percentile(curve, 50.0)
+    last = next(
+        (p for p in reversed(MARKS) if latency_ns_at_percentile(curve, p) is not None), None
+    )
     if median is None or last is None:
         return f"{escape_invisible(curve.name)}: too few {operation_noun} for a percentile."
-    tail = latency_at_percentile(curve, last)
+    tail = latency_ns_at_percentile(curve, last)
     return (
         f"{escape_invisible(curve.name)}: half of the {operation_noun} within {format_ns(median)}, "
         f"{last:g} % within {format_ns(tail or 0.0)}."
@@ -172,7 +174,7 @@ def _percentile_table(title: str, curves: Sequence[LatencyCurve], operation_noun
             curve.name,
             f"{curve.operation_count:,}",
             *(
-                DASH if (v := latency_at_percentile(curve, percent)) is None else format_ns(v)
+                DASH if (v := latency_ns_at_percentile(curve, percent)) is None else format_ns(v)
                 for percent in MARKS
             ),
         )

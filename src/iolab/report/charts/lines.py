@@ -228,25 +228,25 @@ def line_chart(
     subject: str,
     axis_name: str,
     lines: Sequence[ChartLine],
-    panels: Sequence[tuple[ChartQuantity, ...]],
+    quantities_of_plots: Sequence[tuple[ChartQuantity, ...]],
 ) -> Figure:
     """Plots over each other on one axis, each of one quantity or of two, the second dashed.
 
     Over another plot rates are bars where they have room, so that they start at zero and few
     lines cross.
     """
-    quantities = tuple(quantity for panel in panels for quantity in panel)
+    quantities = tuple(quantity for panel in quantities_of_plots for quantity in panel)
     drawn, common = lines_with_short_names_and_common_part(
         best_lines_that_fit_chart(lines, quantities[0].key)
     )
     if len({line.color for line in drawn}) == len(drawn):
         drawn = [replace(line, dash=()) for line in drawn]  # colours tell them apart
-    in_steps = len(panels) > 1 and _has_room_for_bars(drawn, axis_name)
+    in_steps = len(quantities_of_plots) > 1 and _has_room_for_bars(drawn, axis_name)
     x = parameter_axis_of_lines(drawn, axis_name, *quantities, equally_spaced=in_steps)
-    height = HEIGHT if len(panels) == 1 else PANEL_HEIGHT
+    height = HEIGHT if len(quantities_of_plots) == 1 else PANEL_HEIGHT
     plots = []
-    for index, panel in enumerate(panels):
-        is_last = index == len(panels) - 1
+    for index, panel in enumerate(quantities_of_plots):
+        is_last = index == len(quantities_of_plots) - 1
         draw = _bars_plot if in_steps and not is_last else _lines_plot
         plot = draw(drawn, axis_name, panel, replace(x, has_labels=is_last), height)
         plots.append(replace(plot, top=HEAD + index * (PANEL_HEIGHT + PANEL_GAP)))
@@ -258,7 +258,9 @@ def line_chart(
             filter(None, (f"{capitalised(name)} against {axis_name_text(axis_name)}", common))
         ),
         finding=lines_sentence(axis_name, drawn, quantities[0]),
-        note=" ".join(_line_chart_notes(lines, drawn, panels, axis_name, has_bars=in_steps)),
+        note=" ".join(
+            _line_chart_notes(lines, drawn, quantities_of_plots, axis_name, has_bars=in_steps)
+        ),
         plots=tuple(plots),
         table=quantities_table(subject, axis_name, lines, quantities),
         points_table=_points_table(subject, axis_name, lines, quantities),
@@ -381,7 +383,7 @@ def _scale_of_quantities(lines: Sequence[ChartLine], quantities: Sequence[ChartQ
         v
         for line in lines
         for quantity in quantities
-        for v in drawn_metric_values(line, quantity.key)
+        for v in drawn_values_and_interval_ends(line, quantity.key)
     ]
     unit = quantities[0].unit or metric_spec(quantities[0].key).unit
     return (
@@ -394,14 +396,14 @@ def _scale_of_quantities(lines: Sequence[ChartLine], quantities: Sequence[ChartQ
 def _line_chart_notes(
     lines: Sequence[ChartLine],
     drawn_lines: Sequence[ChartLine],
-    panels: Sequence[tuple[ChartQuantity, ...]],
+    quantities_of_plots: Sequence[tuple[ChartQuantity, ...]],
     axis_name: str,
     *,
     has_bars: bool,
 ) -> Iterator[str]:
     """How to read marks that are in the chart, and what is not in it."""
-    quantities = [quantity for panel in panels for quantity in panel]
-    own = [quantity for quantity in panels[-1] if not quantity.is_reference]
+    quantities = [quantity for panel in quantities_of_plots for quantity in panel]
+    own = [quantity for quantity in quantities_of_plots[-1] if not quantity.is_reference]
     if len(own) > 1 and len(drawn_lines) > TAILS_MAX:
         yield f"{capitalised(own[0].name)}; {own[1].label} is in the table."
     if dotted := [quantity.name for quantity in quantities if quantity.is_reference]:
@@ -414,7 +416,11 @@ def _line_chart_notes(
     yield from error_bar_notes(
         (p.metrics.get(quantity.key, UNKNOWN_METRIC) for p in points for quantity in quantities),
     )
-    marked = [quantity.key for quantity in panels[-1]] if has_bars else [q.key for q in quantities]
+    marked = (
+        [quantity.key for quantity in quantities_of_plots[-1]]
+        if has_bars
+        else [q.key for q in quantities]
+    )
     values = (p.metrics.get(key, UNKNOWN_METRIC) for p in points for key in marked)
     yield from missing_interval_marker_notes(
         metric for metric in values if metric.value is not None
@@ -611,7 +617,7 @@ def points_on_axis(line: ChartLine, axis_name: str, metric_key: str) -> list[Plo
     return sorted(places, key=lambda place: place.axis_value)
 
 
-def drawn_metric_values(line: ChartLine, metric_key: str) -> list[float]:
+def drawn_values_and_interval_ends(line: ChartLine, metric_key: str) -> list[float]:
     """Everything that is drawn, so that it fits the scale."""
     metrics = [point.metrics.get(metric_key, UNKNOWN_METRIC) for point in line.points]
     ends = [
@@ -646,7 +652,7 @@ def _line_sentence(axis_name: str, line: ChartLine, quantity: ChartQuantity) -> 
     if not points:
         return "no run has a value."
     unit = next(p.metrics[quantity.key].unit for p in line.points if quantity.key in p.metrics)
-    trust = worst_verdict_text([level for *_, level in points])
+    trust = shared_or_worst_verdict_text([level for *_, level in points])
     (first_x, first, *_), (last_x, last, *_) = points[0], points[-1]
     if len(points) == 1:
         return (
@@ -673,7 +679,7 @@ def _axis_place_text(axis_name: str, value: float, line: ChartLine) -> str:
     )
 
 
-def worst_verdict_text(levels: Sequence[VerdictLevel]) -> str:
+def shared_or_worst_verdict_text(levels: Sequence[VerdictLevel]) -> str:
     """How far several points can be trusted: `all valid`, or the worst of them."""
     worst = worst_level(levels)
     return f"all {worst.value}" if len(set(levels)) == 1 else f"at worst {worst.value}"

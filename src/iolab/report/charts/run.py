@@ -138,7 +138,7 @@ def _panel_plot(panel: Panel, timeline: Timeline, color: ColorToken, top: float)
     marks: list[Mark] = outside_window_shading(timeline.window_begin_s, timeline.window_end_s, end)
     ends = []
     for index, trace in enumerate(panel.lines[:LINES_MAX]):
-        colour, dash = _trace_token_and_dash(trace, index, color)
+        colour, dash = _trace_color_and_dash(trace, index, color)
         width = 1.2 if dash else 1.5
         line = Line(color=colour, places=(), width=width, dash=dash, tip=MarkTooltip(trace.name))
         marks += timeline_marks(timeline.at_s, trace.values, scale, line)
@@ -149,7 +149,7 @@ def _panel_plot(panel: Panel, timeline: Timeline, color: ColorToken, top: float)
     return Plot(PANEL_HEIGHT, marks, seconds_axis(end), scale, ends, title=panel.title, top=top)
 
 
-def _trace_token_and_dash(
+def _trace_color_and_dash(
     trace: PanelLine, index: int, color: ColorToken
 ) -> tuple[ColorToken, tuple[float, ...]]:
     """Colour and dash: a line with a colour of its own is solid."""

@@ -31,7 +31,7 @@ from iolab.report.charts.series import (
     heat_map_from_counts,
     latency_counts_by_cell,
     panel_line_from_array,
-    percentile_by_cell,
+    percentile_ns_by_cell,
 )
 
 QUIET_PORT_BYTES_PER_S: Final = 1e6
@@ -453,7 +453,7 @@ def throughput_and_latency_panels(record: RunRecord, grid: TimeGrid) -> list[Pan
     total = sum(ios.values(), np.zeros(grid.cell_count))
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = np.where(total > 0, waited / total, np.nan)
-    tail = p99_by_cell(record, grid)
+    tail = p99_ns_by_cell(record, grid)
     load = Panel(
         "Load", "1/s", tuple(panel_line_from_array(d.key, ios[d] / seconds) for d in directions)
     )
@@ -550,6 +550,6 @@ def distribute_over_cells(
     return total
 
 
-def p99_by_cell(record: RunRecord, grid: TimeGrid) -> Floats:
+def p99_ns_by_cell(record: RunRecord, grid: TimeGrid) -> Floats:
     """The p99 of all I/Os of all hosts that completed in each cell's intervals."""
-    return percentile_by_cell(latency_counts_by_cell(record, grid), 99.0)
+    return percentile_ns_by_cell(latency_counts_by_cell(record, grid), 99.0)

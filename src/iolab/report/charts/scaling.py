@@ -31,12 +31,12 @@ from iolab.report.charts.lines import (
     LINES_MAX,
     ChartLine,
     ChartQuantity,
-    drawn_metric_values,
+    drawn_values_and_interval_ends,
     line_and_point_marks,
     line_end_labels,
     quantity_chart,
     rate_quantity,
-    worst_verdict_text,
+    shared_or_worst_verdict_text,
 )
 from iolab.report.charts.palette import MUTED, ColorToken
 from iolab.report.charts.scale import Scale, linear_scale, parameter_axis
@@ -88,7 +88,7 @@ def host_scaling_chart(subject: str, scaling_lines: Sequence[ScalingLine]) -> Fi
     values = [
         v
         for curve in drawn
-        for v in drawn_metric_values(curve.chart_line_with_efficiency, quantity.key)
+        for v in drawn_values_and_interval_ends(curve.chart_line_with_efficiency, quantity.key)
     ]
     scale = linear_scale(unit, [*values, *(end for _, end in ideals)])
     x = parameter_axis(
@@ -219,7 +219,7 @@ def _scaling_sentence(line: ScalingLine, *, with_name: bool) -> str:
     first, last = scaling.first_step, scaling.steps[-1]
     values = [step.point.metrics[scaling.metric] for step in (first, last)]
     times = (values[1].value or 0.0) / (values[0].value or 1.0)
-    trust = worst_verdict_text([step.point.level for step in scaling.steps])
+    trust = shared_or_worst_verdict_text([step.point.level for step in scaling.steps])
     name = _line_name_prefix(line) if with_name else ""
     text = (
         f"{name}from {metric_value_text(values[0])} of {counted_noun(first.host_count, 'host')} to "

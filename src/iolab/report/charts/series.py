@@ -260,7 +260,7 @@ def latency_counts_by_cell(record: RunRecord, grid: TimeGrid) -> Counts:
     return counts
 
 
-def percentile_by_cell(counts: Counts, percent: float) -> Floats:
+def percentile_ns_by_cell(counts: Counts, percent: float) -> Floats:
     """The percentile (ns) of each row of bins, not a number where a row has no I/O."""
     sums = np.cumsum(counts, axis=1)
     totals = sums[:, -1]
@@ -294,13 +294,13 @@ def heat_map_from_counts(
     inside = moments[(middles >= window_begin_s) & (middles <= window_end_s)].sum(
         axis=0, keepdims=True
     )
-    quartiles = [percentile_by_cell(inside, percent)[0] for percent in (25.0, 75.0)]
+    quartiles = [percentile_ns_by_cell(inside, percent)[0] for percent in (25.0, 75.0)]
     return HeatMap(
         moment_edges_s=tuple(round(float(edge), 4) for edge in edges_s),
         latency_edges_ns=tuple(edges_ns.tolist()),
         counts=tuple(tuple(row) for row in cells.tolist()),
-        p50_ns=_supported_percentile_by_moment(moments, 50.0),
-        p99_ns=_supported_percentile_by_moment(moments, 99.0),
+        p50_ns=_supported_percentile_ns_by_moment(moments, 50.0),
+        p99_ns=_supported_percentile_ns_by_moment(moments, 99.0),
         window_begin_s=window_begin_s,
         window_end_s=window_end_s,
         interquartile_ns=None
@@ -315,9 +315,9 @@ def _latency_band_edges(low: float, high: float) -> Floats:
     return np.geomspace(low, high, count + 1)
 
 
-def _supported_percentile_by_moment(moments: Counts, percent: float) -> tuple[float | None, ...]:
+def _supported_percentile_ns_by_moment(moments: Counts, percent: float) -> tuple[float | None, ...]:
     """The percentile of each moment whose I/Os are enough for it."""
-    values = percentile_by_cell(moments, percent).tolist()
+    values = percentile_ns_by_cell(moments, percent).tolist()
     totals = moments.sum(axis=1).tolist()
     return tuple(
         value if is_percentile_supported(total, percent) else None

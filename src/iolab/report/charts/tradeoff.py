@@ -38,7 +38,7 @@ from iolab.report.charts.lines import (
     markers_with_intervals,
     point_axis_value,
     quantities_table,
-    worst_verdict_text,
+    shared_or_worst_verdict_text,
 )
 from iolab.report.charts.palette import MUTED
 from iolab.report.charts.scale import Scale, linear_scale, log_scale, value_axis_of_scale
@@ -255,7 +255,7 @@ def _tradeoff_sentence(
             f"({axis_name} {text})"
             for text, rate, value, _ in (line_places[0], line_places[-1])[: len(line_places)]
         ]
-        trust = worst_verdict_text([place[3].level for place in line_places])
+        trust = shared_or_worst_verdict_text([place[3].level for place in line_places])
         start = "From " if not name else "from "
         joined = f"{start}{' to '.join(parts)}" if len(parts) > 1 else parts[0]
         sentences.append(f"{name}{joined}; {trust}.")

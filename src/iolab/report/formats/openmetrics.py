@@ -270,7 +270,9 @@ def _host_counters(
     for block in counter_blocks(counters, {"cpu": None, "disk": None, "nic": None}):
         host = ("host", host_names[block.host])
         times = block.real_ns / NS_PER_S
-        kept = _sample_indexes_at_steps(times) if with_timestamps else np.array([times.size - 1])
+        kept = (
+            _last_sample_indexes_of_steps(times) if with_timestamps else np.array([times.size - 1])
+        )
         if block.scope == "cpu":
             for mode in _CPU_MODES:
                 cells = block.cells_of_metric(f"{mode}_ns")
@@ -289,7 +291,7 @@ def _host_counters(
                     yield HostCounter(family, (host, ("device", name)), times[moments], values)
 
 
-def _sample_indexes_at_steps(times: Floats) -> Ints:
+def _last_sample_indexes_of_steps(times: Floats) -> Ints:
     """Samples of which each is a step after the one before; the last one always."""
     step = np.floor((times - times[0]) / STEP_S)
     last = np.append(np.diff(step) > 0, [True])
@@ -419,23 +421,25 @@ def _add_operation_counters(
 
 
 def _add_final_operation_counters(
-    samples: _SampleLines, labels: Labels, runs: Sequence[CumulativeOperations]
+    samples: _SampleLines, labels: Labels, operations_of_runs: Sequence[CumulativeOperations]
 ) -> None:
-    samples.add_sample(OPERATIONS, labels, sum(int(run.operations[-1]) for run in runs))
-    if moved := sum(int(run.bytes[-1]) for run in runs):
+    samples.add_sample(
+        OPERATIONS, labels, sum(int(run.operations[-1]) for run in operations_of_runs)
+    )
+    if moved := sum(int(run.bytes[-1]) for run in operations_of_runs):
         samples.add_sample(BYTES, labels, moved)
-    buckets = np.sum([run.buckets[-1] for run in runs], axis=0)
-    seconds = math.fsum(float(run.lat_sum_s[-1]) for run in runs)
+    buckets = np.sum([run.buckets[-1] for run in operations_of_runs], axis=0)
+    seconds = math.fsum(float(run.lat_sum_s[-1]) for run in operations_of_runs)
     _add_histogram(samples, labels, buckets, seconds, None)
 
 
 def _add_timed_operation_counters(
-    samples: _SampleLines, labels: Labels, runs: Sequence[CumulativeOperations]
+    samples: _SampleLines, labels: Labels, operations_of_runs: Sequence[CumulativeOperations]
 ) -> None:
     operations, moved, seconds = 0, 0, 0.0
     buckets = np.zeros(len(_EDGES_NS) + 1, dtype=np.int64)
-    writes = any(int(run.bytes[-1]) for run in runs)
-    for run in runs:
+    writes = any(int(run.bytes[-1]) for run in operations_of_runs)
+    for run in operations_of_runs:
         for row, at_s in enumerate(run.times_s.tolist()):
             samples.add_sample(OPERATIONS, labels, operations + int(run.operations[row]), at_s)
             if writes:

@@ -218,7 +218,7 @@ def _page_filler_blocks(page: ReportPage) -> Iterator[list[Block]]:
             shown = items[:SPARE_ITEMS]
             count = f" ({len(shown)} of {len(items)}; all in the appendix)"
             yield [Heading(name + count * (len(shown) < len(items)), 1), *shown]
-    for repeat in page.repeat_instructions[:1]:
+    for repeat in page.reproduction_instructions[:1]:
         yield [
             Heading("How to repeat it", 1),
             CodeBlock(shlex.join(repeat.command)),
@@ -269,7 +269,9 @@ def _block_typst_data(block: Block, figure_files: _FigureFiles) -> Iterator[dict
         case Table():
             yield from ({"kind": "table", **table_typst_data(block)} for _ in block.rows[:1])
         case FigureGroup():
-            found = figure_files.add_figures(block.figures, is_detailed=block.is_detailed)
+            found = figure_files.draw_figures_and_get_typst_data(
+                block.figures, is_detailed=block.is_detailed
+            )
             yield {"kind": "charts", "figures": found, "detailed": block.is_detailed}
         case TopologyBlock():
             yield {
@@ -350,7 +352,7 @@ class _FigureFiles:
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
 
-    def add_figures(
+    def draw_figures_and_get_typst_data(
         self, figures: Iterable[Figure], *, is_detailed: bool
     ) -> list[dict[str, str | int]]:
         """What the template says of each, with its file drawn; in detail with what it shows.
