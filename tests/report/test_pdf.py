@@ -16,6 +16,7 @@ from pypdf import PageObject, PdfReader
 from iolab.core.metric import CheckResult, Verdict, VerdictLevel
 from iolab.errors import ReportError
 from iolab.report.brief import Brief
+from iolab.report.choice import StudyAnswer
 from iolab.report.formats.render import (
     Paper,
     render_appendix,
@@ -96,7 +97,7 @@ def test_numbers_of_the_answer_are_on_one_line_with_their_units() -> None:
     figures = ("3.65 GB/s", "45.4 k IOPS", "12 µs", "55 %")
     message = " ".join(f"word-{number} of {' in '.join(figures)}" for number in range(9))
     page = shared.page("pair")
-    long = replace(page, answer=replace(page.answer, sentence=message))
+    long = replace(page, answer=replace(page.answer, answer=StudyAnswer(message)))
     made = PdfReader(io.BytesIO(typeset_brief_pdf(told(), long, Paper.A4)))
     lines = made.pages[0].extract_text().splitlines()
     assert [sum(line.count(one) for line in lines) >= 9 for one in figures] == [True] * 4
