@@ -33,6 +33,7 @@ from iolab.analysis.quotients import (
     configurations_without_host_subsets,
     rate_quotients,
 )
+from iolab.analysis.resume_checks import session_index
 from iolab.core.configuration import Configuration, LatencyLimit
 from iolab.core.metric import Metric, RunResult, VerdictLevel, worst_level
 from iolab.core.metric_spec import BetterDirection, mean_latency_keys, metric_spec
@@ -58,13 +59,18 @@ BEND_LOADS_MIN: Final = 3
 """Two loads are one step: that it does not pay tells of no place where a curve bends."""
 
 
+RepeatKey = tuple[int, int]
+"""The session, where several are one, and the repeat: a block in which all points are measured."""
+
+
 class BestPointFinding(Record):
     """A configuration's best figure of a workload over all places of its axes.
 
     `level` is the worst verdict behind it. `indistinguishable_axes` are other places whose interval
     reaches into that of the best: they may be as good. `point_count` is of how many it is the best,
     `invalid_point_count` how many more have a value that nothing may be said of.
-    `left_out_repeats_text` says that not every repeat of it counts.
+    `left_out_repeats_text` says that not every repeat of it counts, `values_by_repeat` are those
+    that do.
     """
 
     configuration: str
@@ -78,6 +84,7 @@ class BestPointFinding(Record):
     run_keys: tuple[RunKey, ...]
     invalid_point_count: int = 0
     left_out_repeats_text: str = ""
+    values_by_repeat: tuple[tuple[RepeatKey, float], ...] = ()
 
 
 class LargestSpeedupFinding(Record):
@@ -372,6 +379,11 @@ def best_point_findings(study: Study, points: Sequence[PointSummary]) -> Iterato
             run_keys=run_keys_of_points([best]),
             invalid_point_count=sum(not point.is_trusted for point in measured),
             left_out_repeats_text=best.left_out_repeats_text,
+            values_by_repeat=tuple(
+                ((session_index(run), run.repeat), value)
+                for run in best.results
+                if (value := finite_metric_value(run, key)) is not None and value > 0
+            ),
         )
 
 

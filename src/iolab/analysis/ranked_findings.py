@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -17,6 +17,7 @@ from iolab.analysis.findings import (
     LargestSpeedupFinding,
     NeedDimension,
     Recommendation,
+    RepeatKey,
     WinLossFinding,
     best_point_findings,
     bottleneck_findings,
@@ -28,13 +29,19 @@ from iolab.analysis.pairs import ComparedMetric, ConfigurationGains, gain_share_
 from iolab.analysis.points import Axis, PointSummary, group_along_load_axis
 from iolab.analysis.quotients import MONEY, configurations_without_host_subsets, cost_currencies
 from iolab.core.configuration import Configuration
-from iolab.core.metric import Metric, VerdictLevel, worst_level
+from iolab.core.metric import VerdictLevel, worst_level
 from iolab.core.metric_spec import BetterDirection, metric_spec
 from iolab.core.resources import RunResources
 from iolab.core.run import RunKey
 from iolab.core.study import Study
 from iolab.record import Record
-from iolab.stats.comparison import ComparisonVerdict
+from iolab.stats.comparison import (
+    Comparison,
+    ComparisonVerdict,
+    apply_holm_correction,
+    compare_paired,
+    compare_unpaired,
+)
 
 Cell = tuple[str, Axis]
 
@@ -299,24 +306,21 @@ def _gain_and_win_loss_findings(
     yield from win_loss_findings(compared, points)
 
 
-class ScoreInterval(Record):
-    """A configuration's measure with the least and the most that its intervals allow."""
+Scores = dict[str, float]
+"""A measure of each configuration, by its id; more is better."""
 
-    value: float
-    low: float
-    high: float
+Rates = Mapping[str, Mapping[str, float]]
+"""The best rates of workloads, by workload and configuration id."""
 
-
-_ScoresByConfiguration = dict[str, ScoreInterval]
+Measure = Callable[[Rates], Scores]
 
 
-class _ConfigurationScores(Record):
+class _MeasuredConfigurations(Record):
     """The configurations that are held against each other, and what is known of all of them.
 
     Capacities are empty unless all tell the same kind, `metric` that kind. Costs are thousands of
-    one currency, empty unless all tell theirs. `scores_by_dimension` are the geometric means of the
-    best figures by kind of performance, over the `workloads` that all have in common, and
-    `scores_by_workload` the figures of each of these.
+    one currency, empty unless all tell theirs. `best` are the best figures by workload and
+    configuration, of the workloads that all have in common.
     """
 
     configuration_ids: tuple[str, ...]
@@ -324,33 +328,142 @@ class _ConfigurationScores(Record):
     metric: str
     cost_thousands_by_configuration: Mapping[str, float]
     currency: str
-    scores_by_dimension: Mapping[str, _ScoresByConfiguration]
-    scores_by_workload: Mapping[str, _ScoresByConfiguration]
-    workloads: tuple[str, ...]
-    level: VerdictLevel
-    has_single_runs: bool
-    runs: Mapping[str, tuple[RunKey, ...]]
+    best: Mapping[str, Mapping[str, BestPointFinding]]
 
     @property
     def cost_divisor_text(self) -> str:
         """What figures are for, empty where not all costs are known."""
         return f"{MONEY:g} {self.currency}" if self.cost_thousands_by_configuration else ""
 
-    def capacity_scores(self) -> _ScoresByConfiguration:
-        """Capacity, for money where all costs are known; exact, since it is bought."""
-        scores = {}
-        for configuration_id, size in self.terabytes_by_configuration.items():
-            figure = size / self.cost_thousands_by_configuration.get(configuration_id, 1.0)
-            scores[configuration_id] = ScoreInterval(figure, figure, figure)
-        return scores
+    @property
+    def workloads(self) -> tuple[str, ...]:
+        """Those that all have in common."""
+        return tuple(self.best)
 
-    def scores_per_cost(self, scores: _ScoresByConfiguration) -> _ScoresByConfiguration:
-        """Scores for money where all costs are known, else as they are."""
+    @property
+    def figures(self) -> list[BestPointFinding]:
+        """The best of all workloads and configurations."""
+        return [figure for own in self.best.values() for figure in own.values()]
+
+    @property
+    def rates(self) -> Rates:
+        """The published rates of these."""
         return {
-            configuration_id: divide_score(
-                score, self.cost_thousands_by_configuration.get(configuration_id, 1.0)
+            workload: {owner: figure.value.value or 0.0 for owner, figure in own.items()}
+            for workload, own in self.best.items()
+        }
+
+    @property
+    def performance_kinds(self) -> tuple[str, ...]:
+        """The kinds of performance that the workloads tell, in their order."""
+        return tuple(self._workloads_by_kind())
+
+    def _workloads_by_kind(self) -> dict[str, list[str]]:
+        kinds: dict[str, list[str]] = {}
+        for workload, own in self.best.items():
+            kinds.setdefault(SIDES[next(iter(own.values())).metric], []).append(workload)
+        return kinds
+
+    def scores_by_kind(self, rates: Rates) -> dict[str, Scores]:
+        """By kind of performance each configuration's geometric mean over its workloads."""
+        return {
+            kind: _geometric_mean_scores([rates[name] for name in names])
+            for kind, names in self._workloads_by_kind().items()
+        }
+
+    def performance(self, rates: Rates) -> Scores:
+        """The geometric mean of all kinds of performance, each counting once."""
+        return _geometric_mean_scores(list(self.scores_by_kind(rates).values()))
+
+    def performance_by_workload(self, rates: Rates) -> Scores:
+        """The same where each workload counts once."""
+        return _geometric_mean_scores(list(rates.values()))
+
+    def value(self, rates: Rates) -> Scores:
+        """Performance for money."""
+        return self._per_cost(self.performance(rates))
+
+    def value_by_workload(self, rates: Rates) -> Scores:
+        """The same where each workload counts once."""
+        return self._per_cost(self.performance_by_workload(rates))
+
+    def shares_of_best(
+        self, scores_by_side: Mapping[str, Mapping[str, float]]
+    ) -> dict[str, Scores]:
+        """Each side as shares of its best, for money where all costs are known; and of capacity."""
+        sides = {name: self._per_cost(own) for name, own in scores_by_side.items()}
+        if self.terabytes_by_configuration:
+            sides = {CAPACITY: self.capacity(), **sides}
+        return {
+            name: {owner: score / max(own.values()) for owner, score in own.items()}
+            for name, own in sides.items()
+        }
+
+    def balance(self, rates: Rates) -> Scores:
+        """The least share of the best in capacity and each kind of performance."""
+        return _least_of_sides(self.shares_of_best(self.scores_by_kind(rates)))
+
+    def balance_by_workload(self, rates: Rates) -> Scores:
+        """The same with each workload as a side."""
+        return _least_of_sides(self.shares_of_best(rates))
+
+    def capacity(self) -> Scores:
+        """Capacity, for money where all costs are known; exact, since it is bought."""
+        return self._per_cost(self.terabytes_by_configuration)
+
+    def _per_cost(self, scores: Mapping[str, float]) -> Scores:
+        """Scores for money where all costs are known, else as they are."""
+        costs = self.cost_thousands_by_configuration
+        return {owner: score / costs.get(owner, 1.0) for owner, score in scores.items()}
+
+    def lead_comparisons(self, measure: Measure, leader: str) -> dict[str, Comparison]:
+        """Each other against the leader, judged as all comparisons are; without those unknown.
+
+        A repeat of the best points has a score as their means have: those of one block are paired.
+        """
+        others = [owner for owner in self.configuration_ids if owner != leader]
+        compared = {other: self._comparison(measure, leader, other) for other in others}
+        known = {other: own for other, own in compared.items() if own is not None}
+        return dict(zip(known, apply_holm_correction(list(known.values())), strict=True))
+
+    def is_clear_leader(self, measure: Measure, leader: str) -> bool:
+        """Whether comparisons support that it is above all others."""
+        compared = self.lead_comparisons(measure, leader)
+        return len(compared) == len(self.configuration_ids) - 1 and all(
+            own.verdict is ComparisonVerdict.WORSE for own in compared.values()
+        )
+
+    def _comparison(self, measure: Measure, leader: str, other: str) -> Comparison | None:
+        first, second = self._common_repeats(leader), self._common_repeats(other)
+        both = [repeat for repeat in first if repeat in second]
+        if len(both) > 1:
+            pairs = [measure(self._rates_of_repeat((leader, other), key)) for key in both]
+            return compare_paired(
+                [scores[leader] for scores in pairs], [scores[other] for scores in pairs]
             )
-            for configuration_id, score in scores.items()
+        if not first or not second:
+            return None
+        own, others = (
+            [measure(self._rates_of_repeat((owner,), key))[owner] for key in keys]
+            for owner, keys in ((leader, first), (other, second))
+        )
+        return compare_unpaired(own, others)
+
+    def _common_repeats(self, owner: str) -> list[RepeatKey]:
+        """The repeats of which a configuration has every best point."""
+        own = [dict(figures[owner].values_by_repeat) for figures in self.best.values()]
+        return [key for key in own[0] if all(key in values for values in own)] if own else []
+
+    def _rates_of_repeat(self, owners: Sequence[str], repeat: RepeatKey) -> Rates:
+        """The rates, those of some configurations by one repeat alone."""
+        return {
+            workload: {
+                owner: dict(figure.values_by_repeat)[repeat]
+                if owner in owners
+                else figure.value.value or 0.0
+                for owner, figure in own.items()
+            }
+            for workload, own in self.best.items()
         }
 
 
@@ -359,106 +472,84 @@ def recommendations(study: Study, best: Sequence[BestPointFinding]) -> Iterator[
 
     One that loads the storage of another with fewer hosts is no choice of its own.
     """
-    field = _build_configuration_scores(
+    field = _measured_configurations(
         configurations_without_host_subsets(study.configurations), best
     )
     if len(field.configuration_ids) < 2:
         return
     if field.terabytes_by_configuration:
         yield _capacity_recommendation(field)
-    performance = _mean_of_performance_scores(list(field.scores_by_dimension.values()))
-    if performance:
-        by_workload = _mean_of_performance_scores(list(field.scores_by_workload.values()))
+    if field.workloads:
         yield _performance_recommendation(
-            field, BuyerNeed.PERFORMANCE, performance, by_workload=by_workload
+            field, BuyerNeed.PERFORMANCE, field.performance, field.performance_by_workload
         )
         if field.cost_thousands_by_configuration:
             yield _performance_recommendation(
                 field,
                 BuyerNeed.VALUE,
-                field.scores_per_cost(performance),
+                field.value,
+                field.value_by_workload,
                 field.cost_divisor_text,
-                by_workload=field.scores_per_cost(by_workload),
             )
-    sides = _shares_of_best_by_dimension(field, field.scores_by_dimension)
+    sides = field.shares_of_best(field.scores_by_kind(field.rates))
     if len(sides) > 1:
         yield _performance_recommendation(
             field,
             BuyerNeed.BALANCE,
-            _minimum_over_dimensions(field, sides),
+            field.balance,
+            field.balance_by_workload,
             field.cost_divisor_text,
             sides,
-            by_workload=_minimum_over_dimensions(
-                field, _shares_of_best_by_dimension(field, field.scores_by_workload)
-            ),
         )
-
-
-def _shares_of_best_by_dimension(
-    configuration_scores: _ConfigurationScores, scores: Mapping[str, _ScoresByConfiguration]
-) -> dict[str, _ScoresByConfiguration]:
-    """Each as shares of its best, for money where all costs are known, and those of capacity."""
-    sides = {
-        name: _shares_of_best(configuration_scores.scores_per_cost(own))
-        for name, own in scores.items()
-    }
-    if configuration_scores.terabytes_by_configuration:
-        sides = {CAPACITY: _shares_of_best(configuration_scores.capacity_scores()), **sides}
-    return sides
-
-
-def _minimum_over_dimensions(
-    configuration_scores: _ConfigurationScores,
-    shares_by_dimension: Mapping[str, _ScoresByConfiguration],
-) -> _ScoresByConfiguration:
-    return {
-        configuration_id: _elementwise_minimum_score(
-            [shares[configuration_id] for shares in shares_by_dimension.values()]
-        )
-        for configuration_id in configuration_scores.configuration_ids
-    }
 
 
 class ValueForMoney(Record):
     """Best rates for money by configuration; no `scores` where these cannot be compared.
 
-    `performance_kinds` of performance count once each, over so many workloads.
-    `depends_on_weighing` is whether another configuration leads where each workload counts once.
+    `performance_kinds` of performance count once each, over so many workloads. `is_certain` is
+    whether comparisons support the lead; `lead_interval` is that over the next best, None where it
+    is not known. `depends_on_weighing` is whether another configuration leads where each workload
+    counts once.
     """
 
-    scores: Mapping[str, ScoreInterval]
+    scores: Scores
     workload_count: int
     performance_kinds: tuple[str, ...]
     depends_on_weighing: bool
+    is_certain: bool = False
+    lead_interval: tuple[float, float] | None = None
 
 
 def value_for_money(
     configurations: Sequence[Configuration], best: Sequence[BestPointFinding]
 ) -> ValueForMoney:
     """Best rates for money, unless a configuration has no cost or rate, or there is only one."""
-    field = _build_configuration_scores(configurations, best)
+    field = _measured_configurations(configurations, best)
     if (
         not field.cost_thousands_by_configuration
         or len(field.configuration_ids) < 2
         or not field.workloads
     ):
         return ValueForMoney({}, 0, (), depends_on_weighing=False)
-    scores, by_workload = (
-        field.scores_per_cost(_mean_of_performance_scores(list(each.values())))
-        for each in (field.scores_by_dimension, field.scores_by_workload)
-    )
-    leaders = {_configuration_ids_best_first(each)[0] for each in (scores, by_workload)}
+    scores = field.value(field.rates)
+    leader, second, *_ = _configuration_ids_best_first(scores)
+    compared = field.lead_comparisons(field.value, leader).get(second)
+    interval = None
+    if compared is not None and compared.low is not None and compared.high is not None:
+        interval = (1 / compared.high, 1 / compared.low)
     return ValueForMoney(
         scores,
         len(field.workloads),
-        tuple(field.scores_by_dimension),
-        depends_on_weighing=len(leaders) > 1,
+        field.performance_kinds,
+        depends_on_weighing=_leads_by_workload_alone(field.value_by_workload(field.rates), leader),
+        is_certain=field.is_clear_leader(field.value, leader),
+        lead_interval=interval,
     )
 
 
-def _build_configuration_scores(
+def _measured_configurations(
     configurations: Sequence[Configuration], best: Sequence[BestPointFinding]
-) -> _ConfigurationScores:
+) -> _MeasuredConfigurations:
     owners = tuple(configuration.id for configuration in configurations)
     rates = [
         figure for figure in best if figure.metric in SIDES and (figure.value.value or 0.0) > 0
@@ -469,11 +560,6 @@ def _build_configuration_scores(
         for name in dict.fromkeys(figure.workload for figure in rates)
         if all((configuration_id, name) in by_place for configuration_id in owners)
     ]
-    scores_of_configuration = {
-        configuration_id: [by_place[configuration_id, name] for name in common]
-        for configuration_id in owners
-    }
-    used = [figure for several in scores_of_configuration.values() for figure in several]
     metric, capacity = _capacity_metric_and_terabytes_by_configuration(configurations)
     money = cost_currencies(configurations)
     priced = {
@@ -483,24 +569,13 @@ def _build_configuration_scores(
     }
     priced = {configuration_id: cost for configuration_id, cost in priced.items() if cost > 0}
     priced_alike = len(priced) == len(owners) and len(money) == 1
-    return _ConfigurationScores(
+    return _MeasuredConfigurations(
         configuration_ids=owners,
         terabytes_by_configuration=capacity,
         metric=metric,
         cost_thousands_by_configuration=priced if priced_alike else {},
         currency=money[0] if priced_alike else "",
-        scores_by_dimension=_performance_scores(scores_of_configuration),
-        scores_by_workload={
-            name: {owner: _score_of_metric(by_place[owner, name].value) for owner in owners}
-            for name in common
-        },
-        workloads=tuple(common),
-        level=worst_level(figure.level for figure in used),
-        has_single_runs=any(figure.value.low is None for figure in used),
-        runs={
-            configuration_id: tuple(key for figure in best for key in figure.run_keys)
-            for configuration_id, best in scores_of_configuration.items()
-        },
+        best={name: {owner: by_place[owner, name] for owner in owners} for name in common},
     )
 
 
@@ -518,162 +593,86 @@ def _capacity_metric_and_terabytes_by_configuration(
     return "", {}
 
 
-def _performance_scores(
-    scores_of_configuration: Mapping[str, Sequence[BestPointFinding]],
-) -> dict[str, _ScoresByConfiguration]:
-    """By kind of performance each configuration's geometric mean over its workloads."""
-    kinds = dict.fromkeys(
-        figure.metric for best in scores_of_configuration.values() for figure in best
-    )
+def _geometric_mean_scores(several: Sequence[Mapping[str, float]]) -> Scores:
+    """The geometric mean of each configuration's scores."""
+    owners = dict.fromkeys(owner for scores in several for owner in scores)
     return {
-        SIDES[kind]: {
-            configuration_id: _geometric_mean_score(
-                [_score_of_metric(figure.value) for figure in best if figure.metric == kind]
-            )
-            for configuration_id, best in scores_of_configuration.items()
-        }
-        for kind in kinds
+        owner: math.exp(math.fsum(math.log(scores[owner]) for scores in several) / len(several))
+        for owner in owners
     }
 
 
-def _mean_of_performance_scores(
-    scores_of_kinds: Sequence[_ScoresByConfiguration],
-) -> _ScoresByConfiguration:
-    """The geometric mean of all kinds of performance, each counting once."""
-    owners = dict.fromkeys(
-        configuration_id for side in scores_of_kinds for configuration_id in side
-    )
-    return {
-        configuration_id: _geometric_mean_score(
-            [side[configuration_id] for side in scores_of_kinds]
-        )
-        for configuration_id in owners
-    }
+def _least_of_sides(sides: Mapping[str, Scores]) -> Scores:
+    owners = dict.fromkeys(owner for scores in sides.values() for owner in scores)
+    return {owner: min(scores[owner] for scores in sides.values()) for owner in owners}
 
 
-def _score_of_metric(metric: Metric) -> ScoreInterval:
-    """A figure; nothing is known of how far one may be off that has no interval to show."""
-    value = metric.value or 0.0
-    low, high = metric.displayable_interval or (0.0, math.inf)
-    return ScoreInterval(value, low, high)
-
-
-def _geometric_mean_score(scores: Sequence[ScoreInterval]) -> ScoreInterval:
-    """The geometric mean, from that of all lower ends to that of all upper ends: wide, but sure."""
-
-    def geometric_mean(values: Sequence[float]) -> float:
-        if min(values) <= 0 or max(values) == math.inf:
-            return 0.0 if min(values) <= 0 else math.inf
-        return math.exp(math.fsum(map(math.log, values)) / len(values))
-
-    return ScoreInterval(
-        geometric_mean([score.value for score in scores]),
-        geometric_mean([score.low for score in scores]),
-        geometric_mean([score.high for score in scores]),
-    )
-
-
-def divide_score(score: ScoreInterval, divisor: float) -> ScoreInterval:
-    """The score divided by `divisor`, with its interval."""
-    return ScoreInterval(score.value / divisor, score.low / divisor, score.high / divisor)
-
-
-def _shares_of_best(scores: _ScoresByConfiguration) -> _ScoresByConfiguration:
-    """Each as a share of the best, with the least and the most that all intervals allow.
-
-    Where intervals overlap any of them may be the best: none is sure to have all of it.
-    """
-    top = max(score.value for score in scores.values())
-    shares = {}
-    for configuration_id, score in scores.items():
-        others = [other for name, other in scores.items() if name != configuration_id]
-        most = max(other.high for other in others)
-        least = max(other.low for other in others)
-        low = 0.0 if score.low <= 0 else score.low / max(score.low, most)
-        high = 1.0 if score.high >= least else score.high / least
-        shares[configuration_id] = ScoreInterval(score.value / top, low, high)
-    return shares
-
-
-def _elementwise_minimum_score(shares: Sequence[ScoreInterval]) -> ScoreInterval:
-    return ScoreInterval(
-        min(share.value for share in shares),
-        min(share.low for share in shares),
-        min(share.high for share in shares),
-    )
-
-
-def _configuration_ids_best_first(scores: _ScoresByConfiguration) -> list[str]:
+def _configuration_ids_best_first(scores: Scores) -> list[str]:
     """The owners, the best first; of equal ones as the study has them."""
-    return sorted(scores, key=lambda configuration_id: -scores[configuration_id].value)
+    return sorted(scores, key=lambda configuration_id: -scores[configuration_id])
 
 
-def _is_clear_leader(scores: _ScoresByConfiguration, leader_id: str) -> bool:
-    """Whether it is above all others whatever their intervals allow."""
-    return all(
-        scores[leader_id].low > score.high
-        for configuration_id, score in scores.items()
-        if configuration_id != leader_id
-    )
+def _leads_by_workload_alone(by_workload: Scores, leader: str) -> bool:
+    """Whether another than the leader is above it where each workload counts once."""
+    return max(by_workload.values()) > by_workload[leader]
 
 
-def _capacity_recommendation(configuration_scores: _ConfigurationScores) -> Recommendation:
-    scores = configuration_scores.capacity_scores()
+def _capacity_recommendation(field: _MeasuredConfigurations) -> Recommendation:
+    scores = field.capacity()
     best, second, *_ = _configuration_ids_best_first(scores)
     return Recommendation(
         need=BuyerNeed.CAPACITY,
         configuration=best,
         runner_up=second,
-        lead_factor=scores[best].value / scores[second].value,
-        cost_divisor_text=configuration_scores.cost_divisor_text,
-        compared_point_count=len(configuration_scores.configuration_ids),
-        is_certain=_is_clear_leader(scores, best),
+        lead_factor=scores[best] / scores[second],
+        cost_divisor_text=field.cost_divisor_text,
+        compared_point_count=len(field.configuration_ids),
+        is_certain=scores[best] > scores[second],
         has_single_runs=False,
         need_dimensions=(),
         workloads=(),
-        terabytes=scores[best].value,
-        metric=configuration_scores.metric,
+        terabytes=scores[best],
+        metric=field.metric,
         level=None,
         run_keys=(),
     )
 
 
 def _performance_recommendation(
-    configuration_scores: _ConfigurationScores,
+    field: _MeasuredConfigurations,
     need: BuyerNeed,
-    scores: _ScoresByConfiguration,
+    measure: Measure,
+    measure_by_workload: Measure,
     cost_divisor_text: str = "",
-    shares_by_dimension: Mapping[str, _ScoresByConfiguration] | None = None,
-    *,
-    by_workload: _ScoresByConfiguration,
+    shares_by_dimension: Mapping[str, Scores] | None = None,
 ) -> Recommendation:
-    """The leader by `scores`, sure only where it also leads `by_workload`."""
+    """The leader by `measure`, sure only where it also leads by `measure_by_workload`."""
+    scores, by_workload = measure(field.rates), measure_by_workload(field.rates)
     best, second, *_ = _configuration_ids_best_first(scores)
     leader, next_best, *_ = _configuration_ids_best_first(by_workload)
-    depends_on_weighing = by_workload[leader].value > by_workload[best].value
+    depends_on_weighing = _leads_by_workload_alone(by_workload, best)
+    figures = field.figures
+    of_both = [figure for figure in figures if figure.configuration in (best, second)]
     return Recommendation(
         need=need,
         configuration=best,
         runner_up=second,
-        lead_factor=scores[best].value / scores[second].value,
+        lead_factor=scores[best] / scores[second],
         cost_divisor_text=cost_divisor_text,
-        compared_point_count=len(configuration_scores.configuration_ids),
-        is_certain=_is_clear_leader(scores, best) and not depends_on_weighing,
-        has_single_runs=configuration_scores.has_single_runs,
+        compared_point_count=len(field.configuration_ids),
+        is_certain=not depends_on_weighing and field.is_clear_leader(measure, best),
+        has_single_runs=any(figure.value.low is None for figure in figures),
         need_dimensions=tuple(
-            NeedDimension(name, side[best].value)
-            for name, side in (shares_by_dimension or {}).items()
+            NeedDimension(name, side[best]) for name, side in (shares_by_dimension or {}).items()
         ),
-        workloads=configuration_scores.workloads,
+        workloads=field.workloads,
         terabytes=None,
         metric="",
-        level=configuration_scores.level,
-        run_keys=tuple(
-            dict.fromkeys((*configuration_scores.runs[best], *configuration_scores.runs[second]))
-        ),
-        mean_kinds=tuple(configuration_scores.scores_by_dimension),
+        level=worst_level(figure.level for figure in figures),
+        run_keys=tuple(dict.fromkeys(key for figure in of_both for key in figure.run_keys)),
+        mean_kinds=field.performance_kinds,
         leader_by_workload=leader if depends_on_weighing else "",
         lead_factor_by_workload=(
-            by_workload[leader].value / by_workload[next_best].value if depends_on_weighing else 1.0
+            by_workload[leader] / by_workload[next_best] if depends_on_weighing else 1.0
         ),
     )

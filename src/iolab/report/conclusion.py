@@ -56,13 +56,17 @@ def _best_value_for_money_sentence(brief: Brief, costs: Sequence[ConfigurationFi
     best = value.figures_best_first[0].configuration
     name = titles.get(best, best)
     what = f"{value.title[0].lower()}{value.title[1:]}"
-    lead = f"{ratio_text(value.lead_ratio)} the next best {what}"
+    ends = "" if value.lead_interval is None else " to ".join(map(ratio_text, value.lead_interval))
+    interval = f" ({ends})" if ends else ""
+    lead = f"{ratio_text(value.lead_ratio)}{interval} the next best {what}"
     turned = "".join(_storage_alone_best_value_text(row, best, titles) for row in rows[1:])
     if value.is_undecided:
         why = (
             "another leads where each workload counts the same"
             if value.depends_on_weighing
-            else "the intervals do not decide it"
+            else "not decided"
+            if ends
+            else "too few repeats to decide"
         )
         return f"Best value: perhaps {name}, {lead}; {why}.{turned}"
     return f"Best value: {name}, {lead}.{turned}"

@@ -68,7 +68,7 @@ class ConfigurationFiguresRow(Record, dict=True):
     `better` is None where none is the best of the row. `scope` says of what the figures are.
     Rows of one `group` stand together under it. Costs are of servers and network too, unless it
     `is_of_storage_alone`. `depends_on_weighing` is whether another is the best where each workload
-    counts once.
+    counts once, and `lead_interval` that of the lead of the value for money, if it is known.
     """
 
     title: str
@@ -80,6 +80,7 @@ class ConfigurationFiguresRow(Record, dict=True):
     is_value_for_money: bool = False
     is_of_storage_alone: bool = False
     depends_on_weighing: bool = False
+    lead_interval: tuple[float, float] | None = None
 
     @cached_property
     def figures_best_first(self) -> list[ConfigurationFigure]:
@@ -167,20 +168,18 @@ def value_for_money_row(
     scores = value_for_money.scores
     if not scores:
         return None
-    top = max(scores.values(), key=lambda score: score.value)
-    others = [score for score in scores.values() if score is not top]
+    top = max(scores.values())
     currency = next(iter(cost_currencies(configurations)), "")
     figures = tuple(
         ConfigurationFigure(
             configuration.id,
-            ratio_text(scores[configuration.id].value / top.value),
-            scores[configuration.id].value,
+            ratio_text(scores[configuration.id] / top),
+            scores[configuration.id],
         )
         for configuration in configurations
         if configuration.id in scores
     )
     title = f"Performance per {MONEY:g} {currency}"
-    are_near = any(top.low <= other.high for other in others)
     scope = f"over {counted_noun(value_for_money.workload_count, 'workload')}"
     if len(value_for_money.performance_kinds) > 1:
         scope += f", {kind_weights_text(value_for_money.performance_kinds)}"
@@ -188,10 +187,11 @@ def value_for_money_row(
         title,
         figures,
         BetterDirection.HIGHER,
-        are_near or value_for_money.depends_on_weighing,
+        not value_for_money.is_certain or value_for_money.depends_on_weighing,
         scope,
         is_value_for_money=True,
         depends_on_weighing=value_for_money.depends_on_weighing,
+        lead_interval=value_for_money.lead_interval,
     )
 
 

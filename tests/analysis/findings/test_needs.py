@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 from msgspec.structs import replace
@@ -45,6 +45,10 @@ def study(prices: Mapping[str, float] | None = None, currency: str = "EUR") -> S
 def best(owner: str, workload: str, value: float, width: float | None = 0.005) -> BestPointFinding:
     is_flow = workload.startswith("seq")
     low, high = (None, None) if width is None else (value * (1 - width), value * (1 + width))
+    # Repeats of unlike configurations vary apart.
+    turn = list(RATES).index(owner) if owner in RATES else 0
+    spread = (-(width or 0.0), 0.0, width or 0.0)
+    repeats = [value * (1 + spread[(turn + place) % 3]) for place in range(3)]
     return BestPointFinding(
         configuration=owner,
         workload=workload,
@@ -55,6 +59,9 @@ def best(owner: str, workload: str, value: float, width: float | None = 0.005) -
         indistinguishable_axes=(),
         point_count=1,
         run_keys=((f"{owner}-{workload}", 1),),
+        values_by_repeat=tuple(
+            ((0, number), own) for number, own in enumerate(repeats[: 1 if width is None else 3], 1)
+        ),
     )
 
 
@@ -149,7 +156,7 @@ def test_a_lead_that_turns_with_the_weighing_is_none() -> None:
 
 
 def test_a_lead_within_the_intervals_is_not_sure() -> None:
-    near = {owner: {"rand-read-4k": 1e6 * (1 + 0.01 * i)} for i, owner in enumerate(RATES)}
+    near = {owner: {"rand-read-4k": 1e6 * (1 + 0.03 * i)} for i, owner in enumerate(RATES)}
     assert needs(rates=near, width=0.001)[BuyerNeed.PERFORMANCE].is_certain
     assert not needs(rates=near, width=0.02)[BuyerNeed.PERFORMANCE].is_certain
     unknown = needs(rates=near, width=None)
@@ -223,3 +230,31 @@ def test_fewer_hosts_on_the_same_storage_are_no_choice() -> None:
     three = replace(study(), configurations=(fleet, alone, others[0]))
     found += [best("mainstream", "rand-read-4k", 1e6)]
     assert {one.compared_point_count for one in recommendations(three, found)} == {2}
+
+
+def test_what_all_share_in_a_repeat_hides_no_lead_over_all_workloads() -> None:
+    """As in every comparison of two: a slow machine slows them together, and their ratio stays."""
+    rates = {owner: {"rand-read-4k": 1e6 * (1 + 0.1 * i)} for i, owner in enumerate(RATES)}
+    found = [
+        best(owner, name, value) for owner, own in rates.items() for name, value in own.items()
+    ]
+
+    def performance(*factors: Sequence[float]) -> Recommendation:
+        """With repeats that are as many times the figures, for each configuration in turn."""
+        varied = [
+            replace(
+                figure,
+                value=replace(figure.value, low=1e5, high=1e7),
+                values_by_repeat=tuple(
+                    ((0, number), (figure.value.value or 0.0) * factor)
+                    for number, factor in enumerate(own, 1)
+                ),
+            )
+            for figure, own in zip(found, factors, strict=True)
+        ]
+        return {one.need: one for one in recommendations(study(), varied)}[BuyerNeed.PERFORMANCE]
+
+    together, apart = (0.6, 1.0, 1.5), (1.5, 0.6, 1.0)
+    assert performance(together, together, together).is_certain
+    assert not performance(together, together, apart).is_certain
+    assert not performance(together, together, (1.0,)).is_certain  # a repeat alone is no pair
