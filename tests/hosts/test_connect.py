@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_a_host_gets_the_agent_of_its_machine(folder: Path, machine: str) -> None:
-    agent = agent_binary(machine, system="Linux", host="c1", folder=folder)
+    agent = agent_binary(machine, system="Linux", host_name="c1", folder=folder)
     assert agent.read_text() == machine
 
 
@@ -44,13 +44,13 @@ def test_a_machine_without_an_agent_is_named_with_those_that_have_one(
     if not machine:
         (folder / platform.machine() / "iolab-agent").unlink(missing_ok=True)
     with pytest.raises(HostError) as refused:
-        agent_binary(machine, system="Linux", host="c1", folder=folder)
+        agent_binary(machine, system="Linux", host_name="c1", folder=folder)
     assert tells(refused.value.message, "c1", machine or platform.machine(), "aarch64")
 
 
 def test_another_system_is_named(folder: Path) -> None:
     with pytest.raises(HostError) as refused:
-        agent_binary("arm64", system="Darwin", host="mac", folder=folder)
+        agent_binary("arm64", system="Darwin", host_name="mac", folder=folder)
     assert tells(refused.value.message, "mac", "Darwin", "Linux")
 
 

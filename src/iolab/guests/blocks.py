@@ -78,30 +78,30 @@ class GuestDiskCounts(Record):
     write: GuestDiskDirectionCounts
 
 
-def parse_block_stats(guest: str, qmp_reply: object) -> GuestDiskCounts:
+def parse_block_stats(guest_name: str, qmp_reply: object) -> GuestDiskCounts:
     """The data disk's counters out of the answer to COUNTERS. HostError when they are not there."""
     try:
         disks = [disk for disk in convert(qmp_reply, type=_Disks) if disk.qdev == DISK_ID]
     except ValidationError as error:
         where, fault = fault_place_and_text(error)
-        raise _unexpected_reply_error(guest, f"'{where}' in its counters: {fault}") from None
+        raise _unexpected_reply_error(guest_name, f"'{where}' in its counters: {fault}") from None
     if len(disks) != 1:
         raise _unexpected_reply_error(
-            guest, f"{len(disks)} disks called '{DISK_ID}' instead of one"
+            guest_name, f"{len(disks)} disks called '{DISK_ID}' instead of one"
         )
-    return disks[0].stats.disk_counts(guest)
+    return disks[0].stats.disk_counts(guest_name)
 
 
 def block_counts_between(
-    guest: str, before: GuestDiskCounts, after: GuestDiskCounts
+    guest_name: str, before: GuestDiskCounts, after: GuestDiskCounts
 ) -> tuple[BlockCounts, ...]:
     """What was served between two looks, reads first.
 
     HostError when a counter fell, as it does when the guest was started anew.
     """
     return (
-        _direction_counts_between(guest, Direction.READ, before.read, after.read),
-        _direction_counts_between(guest, Direction.WRITE, before.write, after.write),
+        _direction_counts_between(guest_name, Direction.READ, before.read, after.read),
+        _direction_counts_between(guest_name, Direction.WRITE, before.write, after.write),
     )
 
 
@@ -122,18 +122,18 @@ class _QemuBlockStats(Record, kw_only=True):
     rd_latency_histogram: _QemuHistogram | None = None
     wr_latency_histogram: _QemuHistogram | None = None
 
-    def disk_counts(self, guest: str) -> GuestDiskCounts:
+    def disk_counts(self, guest_name: str) -> GuestDiskCounts:
         read = GuestDiskDirectionCounts(
             self.rd_operations + self.failed_rd_operations,
             self.rd_bytes,
             self.rd_total_time_ns,
-            _require_set_boundaries_and_get_bins(guest, self.rd_latency_histogram),
+            _require_set_boundaries_and_get_bins(guest_name, self.rd_latency_histogram),
         )
         write = GuestDiskDirectionCounts(
             self.wr_operations + self.failed_wr_operations,
             self.wr_bytes,
             self.wr_total_time_ns,
-            _require_set_boundaries_and_get_bins(guest, self.wr_latency_histogram),
+            _require_set_boundaries_and_get_bins(guest_name, self.wr_latency_histogram),
         )
         return GuestDiskCounts(read, write)
 
@@ -148,7 +148,7 @@ _Disks = Annotated[list[_QemuDisk], Meta(max_length=64)]
 
 
 def _require_set_boundaries_and_get_bins(
-    guest: str, histogram: _QemuHistogram | None
+    guest_name: str, histogram: _QemuHistogram | None
 ) -> tuple[int, ...]:
     if histogram is None:
         return ()
@@ -156,12 +156,12 @@ def _require_set_boundaries_and_get_bins(
         tuple(histogram.boundaries) != BOUNDARIES_NS
         or len(histogram.bins) != len(BOUNDARIES_NS) + 1
     ):
-        raise _unexpected_reply_error(guest, "a histogram with other boundaries than were set")
+        raise _unexpected_reply_error(guest_name, "a histogram with other boundaries than were set")
     return tuple(histogram.bins)
 
 
 def _direction_counts_between(
-    guest: str,
+    guest_name: str,
     direction: Direction,
     before: GuestDiskDirectionCounts,
     after: GuestDiskDirectionCounts,
@@ -171,19 +171,19 @@ def _direction_counts_between(
         bins = tuple(late - early for late, early in zip(after.bins, before.bins, strict=True))
     sums = (after.ios - before.ios, after.bytes - before.bytes, after.total_ns - before.total_ns)
     if min(*sums, *bins, 0) < 0:
-        raise _unexpected_reply_error(guest, f"fewer {direction.key}s than at the look before")
+        raise _unexpected_reply_error(guest_name, f"fewer {direction.key}s than at the look before")
     edges = pairwise((0, *BOUNDARIES_NS, COUNT_MAX))
     filled = ((*edge, count) for edge, count in zip(edges, bins, strict=False) if count)
     return BlockCounts(direction, *sums, tuple(filled))
 
 
-def _unexpected_reply_error(guest: str, problem: str) -> HostError:
-    message = f"The hypervisor of guest '{excerpt(guest)}' told of {excerpt(problem)}."
+def _unexpected_reply_error(guest_name: str, problem: str) -> HostError:
+    message = f"The hypervisor of guest '{excerpt(guest_name)}' told of {excerpt(problem)}."
     return HostError(message, "See the last words of the guest's console, and run again.")
 
 
 def guest_cpu_time_between(
-    guest: str, before: ProcessCpuUseAnswer, after: ProcessCpuUseAnswer
+    guest_name: str, before: ProcessCpuUseAnswer, after: ProcessCpuUseAnswer
 ) -> GuestCpuTime | None:
     """The use between two looks; None where the node's kernel does not count it.
 
@@ -207,7 +207,7 @@ def guest_cpu_time_between(
     if len(differences) < len(readings[0]):
         return None
     if min(differences) < 0:
-        message = f"Guest '{excerpt(guest)}' had used less time than at the look before."
+        message = f"Guest '{excerpt(guest_name)}' had used less time than at the look before."
         raise HostError(message, "See the last words of the guest's console, and run again.")
     wall, run, wait, user, system = (time / NS_PER_S for time in differences)
     return GuestCpuTime(wall_s=wall, vcpu_run_s=run, vcpu_wait_s=wait, cpu_s=user + system)

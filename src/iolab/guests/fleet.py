@@ -355,7 +355,7 @@ class SessionGuests:
         )
 
     async def _boot_on_node(
-        self, node: Hypervisor, guest: str, settings: GuestSettings
+        self, node: Hypervisor, guest_name: str, settings: GuestSettings
     ) -> AgentLink:
         """Boot a guest; first of all its node is made ready again, if it was lost."""
         async with node.preparation_lock:
@@ -363,7 +363,7 @@ class SessionGuests:
                 await self._reconnect_node(node)
             if not node.is_ready:
                 await self._prepare_nodes(settings, [node])
-        return await node.boot(guest, settings)
+        return await node.boot(guest_name, settings)
 
     async def _reconnect_node(self, node: Hypervisor) -> None:
         """The node anew, and still what it was, with nothing of ours on it. HostError else."""

@@ -55,9 +55,9 @@ class GuestScalingGroup(Record):
         """`Random 70/30 4 KiB`, or with what is held of its axes."""
         return workload_and_axis_title(self.workload, self.other_axes)
 
-    def points_of_configuration(self, configuration: str) -> tuple[PointSummary, ...]:
+    def points_of_configuration(self, configuration_id: str) -> tuple[PointSummary, ...]:
         """The points of one configuration."""
-        return tuple(point for point in self.points if point.key.configuration == configuration)
+        return tuple(point for point in self.points if point.key.configuration == configuration_id)
 
 
 def is_swept_over_guests(workload: Workload) -> bool:

@@ -166,9 +166,9 @@ class GuestFleet(GuestFleetDetails, Record, tag="vm"):
     per_node: int = 0
     idle: tuple[HostName, ...] = ()
 
-    def guest_runs_on_node(self, node: str) -> tuple[GuestRun, ...]:
+    def guest_runs_on_node(self, node_name: str) -> tuple[GuestRun, ...]:
         """The guests of a node."""
-        return tuple(guest for guest in self.guests if guest.node == node)
+        return tuple(guest for guest in self.guests if guest.node == node_name)
 
     @property
     def nodes(self) -> tuple[str, ...]:

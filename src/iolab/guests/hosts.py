@@ -37,14 +37,14 @@ from iolab.text import list_text
 from iolab.units import format_bytes, format_ns
 
 
-def booted_guest_specs(study: Study, node: str = "") -> tuple[HostSpec, ...]:
+def booted_guest_specs(study: Study, node_name: str = "") -> tuple[HostSpec, ...]:
     """The guests that the session boots: all of them, or those of a node."""
     names = dict.fromkeys(name for item in study.configurations for name in item.hosts)
     specs = (study.host(name) for name in names)
     return tuple(
         spec
         for spec in specs
-        if spec.transport is HostTransport.VM and (not node or spec.hypervisor == node)
+        if spec.transport is HostTransport.VM and (not node_name or spec.hypervisor == node_name)
     )
 
 

@@ -153,16 +153,16 @@ class Hypervisor:
             paths, wanted, await measure_tsc_khz_of_node(self.host) if emulated else None
         )
 
-    async def boot(self, guest: str, settings: GuestSettings) -> AgentLink:
+    async def boot(self, guest_name: str, settings: GuestSettings) -> AgentLink:
         """Start a guest when its turn comes; one that hangs is tried once more. HostError else."""
-        before = self.running.pop(guest, None)
+        before = self.running.pop(guest_name, None)
         if before is not None:
             await before.close_monitor()
         async with self._boot_slots:
-            booted = await self._boot_with_retries(guest, settings)
-        self._session.emit(GuestBooted(guest, self.name, booted.boot_s))
-        running = self.running[guest] = RunningGuest(booted)
-        await self._open_qmp(guest, running)
+            booted = await self._boot_with_retries(guest_name, settings)
+        self._session.emit(GuestBooted(guest_name, self.name, booted.boot_s))
+        running = self.running[guest_name] = RunningGuest(booted)
+        await self._open_qmp(guest_name, running)
         return GuestLink(booted, running.close_monitor)
 
     async def kill_guests_and_remove_folder(self) -> None:
@@ -175,50 +175,52 @@ class Hypervisor:
                 "scratch_close", deadline_s=CLOSE_LIMIT_S, dir=folder, keep=False
             )
 
-    async def _boot_with_retries(self, guest: str, settings: GuestSettings) -> BootedQemu:
+    async def _boot_with_retries(self, guest_name: str, settings: GuestSettings) -> BootedQemu:
         limit_s = settings.boot_limit_s
         for left in reversed(range(BOOT_TRIES)):
-            argv = qemu_argv(self._machine_of_guest(guest, settings), QEMU)
+            argv = qemu_argv(self._machine_of_guest(guest_name, settings), QEMU)
             try:
-                return await boot_qemu(self.host, argv, self.folder, guest, limit_s)
+                return await boot_qemu(self.host, argv, self.folder, guest_name, limit_s)
             except BootHungError as hung:
                 if not left:
                     raise
                 self._session.emit(Notice(f"{hung.message} It is restarted."))
         raise AssertionError("the last try returns or raises")
 
-    async def _open_qmp(self, guest: str, running: RunningGuest) -> None:
+    async def _open_qmp(self, guest_name: str, running: RunningGuest) -> None:
         """Its QEMU's monitor; a guest without one is measured all the same."""
         try:
             wire = await SocketRelay.connect(
-                self.host, self.folder, monitor_socket_file_name(guest), MONITOR_LIMIT_S
+                self.host, self.folder, monitor_socket_file_name(guest_name), MONITOR_LIMIT_S
             )
             running.monitor_relay = wire
-            running.monitor = await QmpClient.open(guest, wire.reader, wire, MONITOR_LIMIT_S)
+            running.monitor = await QmpClient.open(guest_name, wire.reader, wire, MONITOR_LIMIT_S)
             await running.monitor.run_command(
                 HISTOGRAMS, HISTOGRAM_ARGUMENTS, deadline_s=MONITOR_LIMIT_S
             )
         except HostError as fault:
-            text = f"{fault.message} Nothing will be known of guest '{guest}' but its own words."
+            text = (
+                f"{fault.message} Nothing will be known of guest '{guest_name}' but its own words."
+            )
             self._session.emit(Notice(text))
 
-    def _machine_of_guest(self, guest: str, settings: GuestSettings) -> QemuMachine:
-        ground, pin = self.boot_environment, self.guests[guest]
+    def _machine_of_guest(self, guest_name: str, settings: GuestSettings) -> QemuMachine:
+        ground, pin = self.boot_environment, self.guests[guest_name]
         if ground is None:
             raise ValueError(f"node {self.name} is not prepared")
         return QemuMachine(
-            guest=guest,
+            guest=guest_name,
             settings=settings,
             accelerator=ground.accelerator,
             kernel=ground.kit.kernel,
             initrd=ground.kit.initrd,
             tools=ground.kit.tools,
-            image=self.images.get(guest),
+            image=self.images.get(guest_name),
             cpus=pin.cpus,
             memory_numa_node=pin.memory_numa_node,
             tsc_khz=ground.tsc_khz,
             real_ns=self._session.clock.real_ns(),
-            replicas=tuple(self.replicas.get(guest, ())),
+            replicas=tuple(self.replicas.get(guest_name, ())),
         )
 
     def _kvm_trial_machine(self, kit: NodeKitPaths, settings: GuestSettings) -> QemuMachine:
@@ -231,14 +233,14 @@ class Hypervisor:
 
 
 async def kvm_trial_boot_failure(
-    node: Host, argv: Sequence[str], folder: str, guest: str
+    node: Host, argv: Sequence[str], folder: str, guest_name: str
 ) -> str | None:
     """Why a guest with that command does not boot; None when it does, and it is gone again.
 
     Raises HostError when the node is lost.
     """
     try:
-        booted = await boot_qemu(node, argv, folder, guest, KVM_LIMIT_S)
+        booted = await boot_qemu(node, argv, folder, guest_name, KVM_LIMIT_S)
     except BootHungError:
         return f"a guest did not boot within {KVM_LIMIT_S:g} s"
     except HostError as fault:
@@ -286,7 +288,7 @@ class GuestLink:
 
 
 async def boot_qemu(
-    node: Host, argv: Sequence[str], folder: str, guest: str, limit_s: float
+    node: Host, argv: Sequence[str], folder: str, guest_name: str, limit_s: float
 ) -> BootedQemu:
     """Start a guest and wait for its first word; its socket is in `folder`.
 
@@ -298,9 +300,9 @@ async def boot_qemu(
     relay: SocketRelay | None = None
     try:
         async with asyncio.timeout(limit_s):
-            relay = await _connect_to_agent(node, qemu, folder, guest)
+            relay = await _connect_to_agent(node, qemu, folder, guest_name)
             await _wait_for_any_event(relay.has_received, relay.ended, qemu.ended)
-        await _require_first_message(relay.has_received, node, qemu, guest)
+        await _require_first_message(relay.has_received, node, qemu, guest_name)
         return BootedQemu(qemu, relay, asyncio.get_running_loop().time() - began_s)
     except BaseException as fault:
         console = qemu.exit_and_console_text()
@@ -308,22 +310,22 @@ async def boot_qemu(
             await relay.close_and_wait()
         await qemu.kill()
         if isinstance(fault, TimeoutError):
-            raise _boot_hung_error(node, console, guest, limit_s) from None
+            raise _boot_hung_error(node, console, guest_name, limit_s) from None
         raise
 
 
-async def _connect_to_agent(node: Host, qemu: QemuRun, folder: str, guest: str) -> SocketRelay:
+async def _connect_to_agent(node: Host, qemu: QemuRun, folder: str, guest_name: str) -> SocketRelay:
     """The way to the agent; HostError when the QEMU ends before it is there."""
     connecting = asyncio.create_task(
-        SocketRelay.connect(node, folder, agent_socket_file_name(guest), SOCKET_LIMIT_S),
-        name=f"the way to {guest}",
+        SocketRelay.connect(node, folder, agent_socket_file_name(guest_name), SOCKET_LIMIT_S),
+        name=f"the way to {guest_name}",
     )
     ending = asyncio.create_task(qemu.ended.wait())
     try:
         await asyncio.wait({connecting, ending}, return_when=asyncio.FIRST_COMPLETED)
         if connecting.done():
             return connecting.result()
-        raise await _qemu_ended_error(node, qemu, guest)
+        raise await _qemu_ended_error(node, qemu, guest_name)
     finally:
         ending.cancel()
         if not connecting.done():
@@ -343,20 +345,20 @@ async def _wait_for_any_event(*events: asyncio.Event) -> None:
 
 
 async def _require_first_message(
-    first_message_event: asyncio.Event, node: Host, qemu: QemuRun, guest: str
+    first_message_event: asyncio.Event, node: Host, qemu: QemuRun, guest_name: str
 ) -> None:
     if not first_message_event.is_set():
-        raise await _qemu_ended_error(node, qemu, guest)
+        raise await _qemu_ended_error(node, qemu, guest_name)
 
 
-async def _qemu_ended_error(node: Host, qemu: QemuRun, guest: str) -> HostError:
+async def _qemu_ended_error(node: Host, qemu: QemuRun, guest_name: str) -> HostError:
     await qemu.wait_for_exit(LAST_WORDS_S)
     words = qemu.exit_and_console_text() or "it said nothing"
-    message = f"Guest '{guest}' did not boot on node '{node.name}': {words.rstrip('.')}."
+    message = f"Guest '{guest_name}' did not boot on node '{node.name}': {words.rstrip('.')}."
     return HostError(message, "Correct what it says, or leave that node out.")
 
 
-def _boot_hung_error(node: Host, console: str, guest: str, limit_s: float) -> BootHungError:
+def _boot_hung_error(node: Host, console: str, guest_name: str, limit_s: float) -> BootHungError:
     last = f" Its console said last: {console.rstrip('.')}." if console else ""
-    message = f"Guest '{guest}' on node '{node.name}' said nothing for {limit_s:g} s.{last}"
+    message = f"Guest '{guest_name}' on node '{node.name}' said nothing for {limit_s:g} s.{last}"
     return BootHungError(message, "Raise vm.boot_limit, or boot fewer at a time with vm.boots.")

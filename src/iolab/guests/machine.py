@@ -103,14 +103,14 @@ class QemuMachine(Record):
             raise ValueError("there are not as many replicas as the settings say")
 
 
-def agent_socket_file_name(guest: str) -> str:
+def agent_socket_file_name(guest_name: str) -> str:
     """The socket of a guest's agent port, in its node's scratch folder."""
-    return f"{guest}.agent"
+    return f"{guest_name}.agent"
 
 
-def monitor_socket_file_name(guest: str) -> str:
+def monitor_socket_file_name(guest_name: str) -> str:
     """The socket of a guest's QMP monitor, in its node's scratch folder."""
-    return f"{guest}.qmp"
+    return f"{guest_name}.qmp"
 
 
 def qemu_argv(machine: QemuMachine, qemu: str) -> tuple[str, ...]:

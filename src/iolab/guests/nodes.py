@@ -305,19 +305,21 @@ class HypervisorCounters(Record):
 
 
 def hypervisor_counters(
-    record: RunRecord, telemetry: Sequence[CounterSeries], facts: HostFacts | None, node: str
+    record: RunRecord, telemetry: Sequence[CounterSeries], facts: HostFacts | None, node_name: str
 ) -> HypervisorCounters | None:
     """The node from inside; None where it was not watched.
 
     `telemetry` are the series derived from the record's counters, `facts` those of the node.
     """
     watched = next(
-        (bystander for bystander in record.monitored_hosts if bystander.host == node), None
+        (bystander for bystander in record.monitored_hosts if bystander.host == node_name), None
     )
     if watched is None:
         return None
     own_series = [
-        _series_on_controller_clock(series, watched) for series in telemetry if series.host == node
+        _series_on_controller_clock(series, watched)
+        for series in telemetry
+        if series.host == node_name
     ]
 
     def series_by_name(
@@ -336,7 +338,7 @@ def hypervisor_counters(
     numa = series_by_name("cpu", "busy_share", _is_numa_row)
     sent = series_by_name("nic", "tx_bytes_per_s", lambda name: name != LOOPBACK)
     return HypervisorCounters(
-        node=node,
+        node=node_name,
         iops={
             name: _sum_read_and_write_series(reads[name], writes[name])
             for name in reads

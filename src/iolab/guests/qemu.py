@@ -275,8 +275,8 @@ class QmpClient:
     Once it is lost it stays lost, and says why.
     """
 
-    def __init__(self, guest: str, reader: asyncio.StreamReader, writer: FrameWriter) -> None:
-        self._guest = excerpt(guest)
+    def __init__(self, guest_name: str, reader: asyncio.StreamReader, writer: FrameWriter) -> None:
+        self._guest = excerpt(guest_name)
         self._reader = reader
         self._writer = writer
         self._turn = asyncio.Lock()
@@ -288,7 +288,7 @@ class QmpClient:
     @classmethod
     async def open(
         cls,
-        guest: str,
+        guest_name: str,
         reader: asyncio.StreamReader,
         writer: FrameWriter,
         limit_s: float = GREETING_LIMIT_S,
@@ -297,7 +297,7 @@ class QmpClient:
 
         HostLostError without one.
         """
-        monitor = cls(guest, reader, writer)
+        monitor = cls(guest_name, reader, writer)
         try:
             async with asyncio.timeout(limit_s):
                 greeting = await monitor._read_message()
@@ -307,7 +307,7 @@ class QmpClient:
             text = excerpt(json.dumps(greeting), SAID_CHARACTERS)
             raise monitor._mark_lost(f"began with something else than a greeting: {text}")
         monitor._listening = asyncio.create_task(
-            monitor._receive_replies(), name=f"monitor of {guest}"
+            monitor._receive_replies(), name=f"monitor of {guest_name}"
         )
         try:
             await monitor.run_command("qmp_capabilities", deadline_s=limit_s)

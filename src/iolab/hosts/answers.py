@@ -349,35 +349,35 @@ class _FactsAnswer(Record, kw_only=True):
     facts: HostFacts
 
 
-def read_answer(host: str, shape: type[Answer], reply: Message) -> Answer:
+def read_answer(host_name: str, shape: type[Answer], reply: Message) -> Answer:
     """The reply as `shape`; HostError when it does not fit."""
     try:
         return convert(reply.header, shape)
     except ValidationError as error:
         where, fault = fault_place_and_text(error)
         message = (
-            f"Host '{excerpt(host)}' sent a '{excerpt(reply.message_type, 60)}' that is malformed: "
+            f"Host '{excerpt(host_name)}' sent a '{excerpt(reply.message_type, 60)}' that is malformed: "
             f"{excerpt(where or reply.message_type, 100)}: {excerpt(fault, 100)}."
         )
         raise HostError(message, _SAME_VERSION) from None
 
 
-def read_hello(host: str, reply: Message) -> Hello:
+def read_hello(host_name: str, reply: Message) -> Hello:
     """The hello of an agent that speaks our wire; HostError else."""
     if reply.message_type != "hello":
         what = excerpt(reply.message_type, 60)
-        message = f"Host '{excerpt(host)}' began with '{what}' instead of a hello."
+        message = f"Host '{excerpt(host_name)}' began with '{what}' instead of a hello."
         raise HostError(message, "See that the host's command starts nothing but the agent.")
-    hello = read_answer(host, Hello, reply)
+    hello = read_answer(host_name, Hello, reply)
     if hello.wire != WIRE:
         message = (
-            f"The agent on host '{excerpt(host)}' is {excerpt(hello.version, 60)} and speaks "
+            f"The agent on host '{excerpt(host_name)}' is {excerpt(hello.version, 60)} and speaks "
             f"wire {hello.wire}, this controller speaks wire {WIRE}."
         )
         raise HostError(message, _SAME_VERSION)
     return replace(hello, version=excerpt(hello.version, 100))
 
 
-def read_facts(host: str, reply: Message) -> HostFacts:
+def read_facts(host_name: str, reply: Message) -> HostFacts:
     """The facts of a host; HostError when they do not fit the model."""
-    return read_answer(host, _FactsAnswer, reply).facts
+    return read_answer(host_name, _FactsAnswer, reply).facts

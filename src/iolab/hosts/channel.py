@@ -158,12 +158,12 @@ class Channel:
 
     def __init__(
         self,
-        host: str,
+        host_name: str,
         reader: asyncio.StreamReader,
         writer: FrameWriter,
         last_words: Callable[[], Awaitable[str]],
     ) -> None:
-        self._host = excerpt(host)
+        self._host = excerpt(host_name)
         self._reader = reader
         self._writer = writer
         self._last_words = last_words
@@ -308,14 +308,14 @@ class Request:
     def __init__(
         self,
         channel: Channel,
-        host: str,
+        host_name: str,
         request_id: int,
         verb: str,
         payload: bytes,
         arguments: Mapping[str, object],
     ) -> None:
         self._channel = channel
-        self._host = host
+        self._host = host_name
         self.id = request_id
         self._verb = verb
         self._frame: bytes | None = encode_frame(

@@ -97,10 +97,10 @@ class Interval(Record):
         """Latency bins and the I/Os in each, of every direction."""
         return tuple((part.bins, part.counts) for part in self._non_overlapping_directions)
 
-    def to_event(self, host: str, run: PlannedRun, elapsed_s: float) -> IntervalReported:
+    def to_event(self, host_name: str, run: PlannedRun, elapsed_s: float) -> IntervalReported:
         """The same for the live view."""
         return IntervalReported(
-            host,
+            host_name,
             run,
             elapsed_s,
             self.iops,

@@ -64,10 +64,10 @@ class AgentRefusalError(HostError):
     `is_of_other_iolab` where it knows less of such requests, or more.
     """
 
-    def __init__(self, host: str, code: str, reason: str) -> None:
+    def __init__(self, host_name: str, code: str, reason: str) -> None:
         self.code = code
         self.reason = reason
-        name = excerpt(host)
+        name = excerpt(host_name)
         hint = _REMEDIES.get(code, "Correct it on that host and run again.")
         message = f"Host '{name}': {reason.rstrip('.')}."
         self.is_of_other_iolab = code == "bad-request" and bool(_OTHER_WORDS.search(reason))

@@ -112,13 +112,13 @@ class MeterReadingOrFault(Record):
 async def read_meters_once(hosts: Iterable[HostSpec]) -> tuple[MeterReadingOrFault, ...]:
     """Read each meter of these hosts once, all at the same time."""
 
-    async def read_meter_or_fault(host: str, spec: MeterSpec) -> MeterReadingOrFault:
+    async def read_meter_or_fault(host_name: str, spec: MeterSpec) -> MeterReadingOrFault:
         meter: Meter | None = None
         try:
             meter = open_meter(spec)
             return MeterReadingOrFault(spec, await meter.read())
         except MeterError as error:
-            text = f"The meter '{spec.name}' of host '{host}' cannot be read: {error.message}."
+            text = f"The meter '{spec.name}' of host '{host_name}' cannot be read: {error.message}."
             return MeterReadingOrFault(spec, fault=Fault(text, error.hint))
         finally:
             if meter is not None:

@@ -40,7 +40,7 @@ LAST_WORDS_S: Final = 2.0
 
 
 async def start_local_process(
-    host: str, argv: Sequence[str], environment: Mapping[str, str] | None = None
+    host_name: str, argv: Sequence[str], environment: Mapping[str, str] | None = None
 ) -> ProcessLink:
     """Start a carrier in a session of its own, so that a Ctrl-C at the terminal is ours alone.
 
@@ -56,14 +56,14 @@ async def start_local_process(
             env=environment,
         )
     except OSError as error:
-        raise cannot_start_error(host, argv, error) from None
+        raise cannot_start_error(host_name, argv, error) from None
     return ProcessLink(process)
 
 
-def cannot_start_error(host: str, argv: Sequence[str], error: OSError) -> HostCommandError:
+def cannot_start_error(host_name: str, argv: Sequence[str], error: OSError) -> HostCommandError:
     """The error of a host whose command is not there, or cannot be executed."""
     why = f"'{argv[0]}' does not start ({error.strerror})"
-    message = f"Host '{host}' cannot be reached: {why}."
+    message = f"Host '{host_name}' cannot be reached: {why}."
     return HostCommandError(message, "Correct the host's command in the study.")
 
 

@@ -59,7 +59,7 @@ _SILENT: Final = "See that a program started there prints nothing but its own ou
 
 
 def agent_binary(
-    machine: str = "", *, system: str = "", host: str = "", folder: Path = AGENTS_FOLDER
+    machine: str = "", *, system: str = "", host_name: str = "", folder: Path = AGENTS_FOLDER
 ) -> Path:
     """The agent for a host whose `uname` says `system` and `machine`; this machine's by default.
 
@@ -70,10 +70,10 @@ def agent_binary(
         if not Path(named).is_file():
             raise HostError(f"There is no agent at {named}.", f"Correct {AGENT_VARIABLE}.")
         return Path(named)
-    who = f"Host '{host}'" if host else "This machine"
+    who = f"Host '{host_name}'" if host_name else "This machine"
     if (system or platform.system()) != LINUX:
         what = f"{who} runs {system or platform.system()}, and the agent needs {LINUX}."
-        hint = "Leave it out." if host else "Name hosts that run it with --hosts."
+        hint = "Leave it out." if host_name else "Name hosts that run it with --hosts."
         raise HostError(what, hint)
     machine = machine or platform.machine()
     agents = {path.parent.name: path for path in sorted(folder.glob("*/iolab-agent"))}
@@ -255,7 +255,7 @@ async def _choose_agent_binary(runner: CommandRunner) -> Path:
         message += f" '{excerpt(' '.join(answer), 80)}'."
         raise HostError(message, _SILENT)
     system, machine = (excerpt(word, 80) for word in answer)
-    return agent_binary(machine, system=system, host=runner.host)
+    return agent_binary(machine, system=system, host_name=runner.host)
 
 
 async def _require_checksum(runner: CommandRunner, path: str, checksum: str) -> None:

@@ -141,7 +141,7 @@ def derive_counter_series(
 
 
 def _series_of_devices(
-    host: str, scope: str, derived_metric: _DerivedMetric
+    host_name: str, scope: str, derived_metric: _DerivedMetric
 ) -> Iterator[CounterSeries]:
     for index, name in enumerate(derived_metric.names):
         sound = derived_metric.is_usable[index]
@@ -151,7 +151,7 @@ def _series_of_devices(
                 derived_metric.span_ns[sound],
                 derived_metric.value[index][sound],
             )
-            yield CounterSeries(host, scope, name, derived_metric.metric, at, value, span)
+            yield CounterSeries(host_name, scope, name, derived_metric.metric, at, value, span)
 
 
 def _derive_disk(block: CounterBlock) -> Iterator[_DerivedMetric]:

@@ -179,21 +179,21 @@ async def _collect_output(
     return last, stderr
 
 
-async def _signal_process_on_halt(host: Host, run: int, halt: asyncio.Event) -> None:
+async def _signal_process_on_halt(host: Host, run_id: int, halt: asyncio.Event) -> None:
     """Once `halt` is set, SIGINT to that request and later SIGKILL; to be cancelled at its end."""
     await halt.wait()
     for _ in range(HALT_TRIES):
-        if await _try_signal_run(host, run, "INT"):
+        if await _try_signal_run(host, run_id, "INT"):
             break
         await asyncio.sleep(HALT_RETRY_S)
     await asyncio.sleep(FINAL_WORD_LIMIT_S)
-    await _try_signal_run(host, run, "KILL")
+    await _try_signal_run(host, run_id, "KILL")
 
 
-async def _try_signal_run(host: Host, run: int, name: str) -> bool:
+async def _try_signal_run(host: Host, run_id: int, name: str) -> bool:
     """Whether the agent took the signal; the loss of a host is told by the run's own stream."""
     with suppress(HostError):
-        await host.request("signal", deadline_s=KILL_LIMIT_S, run=run, signal=name)
+        await host.request("signal", deadline_s=KILL_LIMIT_S, run=run_id, signal=name)
         return True
     return False
 

@@ -234,9 +234,9 @@ class SshRunner:
     """Runs programs over one connection."""
 
     def __init__(
-        self, host: str, connection: asyncssh.SSHClientConnection, limits: SshLimits
+        self, host_name: str, connection: asyncssh.SSHClientConnection, limits: SshLimits
     ) -> None:
-        self.host = host
+        self.host = host_name
         self.connection = connection
         self._limits = limits
 

@@ -89,11 +89,11 @@ class SshConnections:
         self._logins: dict[SshRoute, _SharedJumpLogin] = {}
         self._known: dict[tuple[str, ...], asyncssh.SSHKnownHosts] = {}
 
-    async def acquire(self, host: str, route: SshRoute) -> SshSession:
+    async def acquire(self, host_name: str, route: SshRoute) -> SshSession:
         """Log in to a host, through its jump hosts if it has any. Raises HostError."""
-        what = f"Host '{excerpt(host)}'"
+        what = f"Host '{excerpt(host_name)}'"
         return await self._acquire_through_jump_hosts(
-            what, host, replace(route, jump=await self._resolve_jump_hosts(what, route))
+            what, host_name, replace(route, jump=await self._resolve_jump_hosts(what, route))
         )
 
     async def release_jump_login(self, login: _SharedJumpLogin) -> None:
@@ -124,11 +124,11 @@ class SshConnections:
         return hops
 
     async def _acquire_through_jump_hosts(
-        self, description: str, host: str, route: SshRoute
+        self, description: str, host_name: str, route: SshRoute
     ) -> SshSession:
         """Log in by exactly the jump hosts that the route names."""
         prepared = await self._prepare_login(description, route)
-        gate = await self._shared_jump_login(host, route) if route.jump else None
+        gate = await self._shared_jump_login(host_name, route) if route.jump else None
         prepared.attempt.jump = excerpt(str(route.jump[-1])) if gate else None
         try:
             tunnel = gate.login.result().connection if gate else None
@@ -139,15 +139,15 @@ class SshConnections:
             raise
         return SshSession(connection, self, gate)
 
-    async def _shared_jump_login(self, host: str, route: SshRoute) -> _SharedJumpLogin:
+    async def _shared_jump_login(self, host_name: str, route: SshRoute) -> _SharedJumpLogin:
         """The last jump host of a route, logged in to; all hosts behind it share the connection."""
         *before, hop = route.jump
         way = SshRoute(hop.address, hop.user, hop.port, tuple(before), route.key, route.known_hosts)
         gate = self._logins.get(way)
         if gate is None:
-            what = f"Jump host '{excerpt(str(hop))}' of host '{excerpt(host)}'"
+            what = f"Jump host '{excerpt(str(hop))}' of host '{excerpt(host_name)}'"
             login = asyncio.create_task(
-                self._acquire_through_jump_hosts(what, host, way), name=what
+                self._acquire_through_jump_hosts(what, host_name, way), name=what
             )
             gate = self._logins[way] = _SharedJumpLogin(way, login)
         gate.user_count += 1

@@ -293,7 +293,7 @@ def _reported_rate_answers(view: ImportedView) -> Iterator[CheckAnswer]:
 
 
 def _figure_rate_answers(
-    figure: OperationFigures, host: str, host_suffix: str
+    figure: OperationFigures, host_name: str, host_suffix: str
 ) -> Iterator[CheckAnswer]:
     count = None if figure.count_is_derived else figure.count
     for quantity, rate, amount, shown in (
@@ -305,7 +305,7 @@ def _figure_rate_answers(
             continue
         deviation = rate * seconds / amount - 1
         evidence: EvidenceValues = {
-            "host": host,
+            "host": host_name,
             "operation": figure.operation,
             "reported": rate,
             "computed": amount / seconds,

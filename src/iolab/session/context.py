@@ -24,7 +24,7 @@ WRITING: Final = frozenset(
 class StoppingRule(Protocol):
     """Watches the I/Os of all hosts of one run."""
 
-    def add_interval(self, host: str, end_real_ns: int, span_ns: int, io_count: int) -> None:
+    def add_interval(self, host_name: str, end_real_ns: int, span_ns: int, io_count: int) -> None:
         """Take a host's next interval; its end is on the controller's clock."""
 
     @property

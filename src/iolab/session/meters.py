@@ -104,16 +104,18 @@ class MeterWatch:
                 why = str(error).rstrip(".")
                 raise host_run.workdir.host.mark_lost(f"sent malformed telemetry: {why}") from None
 
-    async def _read_until_cancelled(self, host: str, spec: MeterSpec) -> None:
+    async def _read_until_cancelled(self, host_name: str, spec: MeterSpec) -> None:
         """Read it until cancelled; what ends it otherwise is noted, and the run goes on."""
         try:
-            await self._poll_meter_with_retries(host, spec)
+            await self._poll_meter_with_retries(host_name, spec)
         except MeterError as error:
-            self._record_fault(host, spec, error.message)
+            self._record_fault(host_name, spec, error.message)
         except Exception as error:  # a meter is no reason to lose a run
-            self._record_fault(host, spec, f"{type(error).__name__}: {excerpt(str(error), 200)}")
+            self._record_fault(
+                host_name, spec, f"{type(error).__name__}: {excerpt(str(error), 200)}"
+            )
 
-    async def _poll_meter_with_retries(self, host: str, spec: MeterSpec) -> None:
+    async def _poll_meter_with_retries(self, host_name: str, spec: MeterSpec) -> None:
         """Where it cannot be read that is noted, and tried again."""
         meter = open_meter(spec)
         try:
@@ -121,23 +123,23 @@ class MeterWatch:
                 try:
                     reading = await meter.read()
                 except MeterError as error:
-                    self._record_fault(host, spec, error.message)
+                    self._record_fault(host_name, spec, error.message)
                     await asyncio.sleep(self._settings.interval_s)
                     continue
                 if reading is not None:
-                    self._readings.append((host, spec, reading))
+                    self._readings.append((host_name, spec, reading))
                 if spec.kind is not MeterKind.COMMAND:  # a program has a pace of its own
                     await asyncio.sleep(self._settings.interval_s)
         finally:
             await meter.close()
 
-    def _record_fault(self, host: str, spec: MeterSpec, reason: str) -> None:
-        before = self._faults.get((host, spec.name))
+    def _record_fault(self, host_name: str, spec: MeterSpec, reason: str) -> None:
+        before = self._faults.get((host_name, spec.name))
         if before is None:
-            text = f"The meter '{spec.name}' of host '{host}' is not read: {reason}."
+            text = f"The meter '{spec.name}' of host '{host_name}' is not read: {reason}."
             self._session.emit(Notice(text))
         count = before.count + 1 if before else 1
-        self._faults[host, spec.name] = MeterFault(host, spec.series_name, reason, count)
+        self._faults[host_name, spec.name] = MeterFault(host_name, spec.series_name, reason, count)
 
     def _add_meter_readings_to_counters(self) -> None:
         """Each at its moment of the host's clock, which is read only when its load begins."""

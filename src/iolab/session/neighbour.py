@@ -79,20 +79,22 @@ class NeighbourLoads:
         self._plans = {plan.event: plan for plan in plans}
         self._loads: dict[str, _NeighbourLoad] = {}
 
-    def host_names(self, event: str) -> tuple[str, ...]:
+    def host_names(self, event_id: str) -> tuple[str, ...]:
         """The hosts on which that event begins its load."""
-        return self._plans[event].hosts
+        return self._plans[event_id].hosts
 
-    async def start(self, event: str, due_real_ns: int, io_limit: IoLimit | None) -> None:
+    async def start(self, event_id: str, due_real_ns: int, io_limit: IoLimit | None) -> None:
         """Begin a load at a moment of the controller's clock, by which its process is set up.
 
         Returns at that moment; HostError where a host cannot.
         """
-        plan, clock = self._plans[event], self._session.clock
-        workdirs = self._session.neighbour_workdirs[event]
+        plan, clock = self._plans[event_id], self._session.clock
+        workdirs = self._session.neighbour_workdirs[event_id]
         states = [HostRunInProgress(workdir) for workdir in workdirs]
-        limits_by_event = {event: io_limit or NO_LIMIT}
-        load = self._loads[event] = _NeighbourLoad(plan, states, asyncio.Event(), limits_by_event)
+        limits_by_event = {event_id: io_limit or NO_LIMIT}
+        load = self._loads[event_id] = _NeighbourLoad(
+            plan, states, asyncio.Event(), limits_by_event
+        )
 
         async def read_clock(state: HostRunInProgress) -> None:
             state.clock_offset = await measure_clock_offset(state.workdir.host, clock)
@@ -113,29 +115,31 @@ class NeighbourLoads:
         if ended - {waiting} and faults:
             raise HostError(faults[0], "See that host.")
 
-    async def set_limit(self, event: str, limit_event: str, io_limit: IoLimit) -> None:
+    async def set_limit(self, event_id: str, limit_event: str, io_limit: IoLimit) -> None:
         """Limit the load of an event from now on, until `limit_event` is undone.
 
         HostError where it does not run, or its host cannot limit it.
         """
-        if not self.is_running(event):
-            raise HostError(f"There is no load of event '{event}' to be limited.", "See its phase.")
-        load = self._loads[event]
+        if not self.is_running(event_id):
+            raise HostError(
+                f"There is no load of event '{event_id}' to be limited.", "See its phase."
+            )
+        load = self._loads[event_id]
         load.limits_by_event[limit_event] = io_limit
         try:
             await self._apply_limit(load)
         except HostError:
             # It holds on none of its hosts then, and is no part of what a later one sets.
             with suppress(HostError):
-                await self.lift_limit(event, limit_event)
+                await self.lift_limit(event_id, limit_event)
             raise
 
-    async def lift_limit(self, event: str, limit_event: str) -> None:
+    async def lift_limit(self, event_id: str, limit_event: str) -> None:
         """Limit the load of an event by what is in force without that event's limit.
 
         HostError where a host cannot, but for a load that is told to end, which may be gone.
         """
-        load = self._loads[event]
+        load = self._loads[event_id]
         if load.limits_by_event.pop(limit_event, None) is not None:
             try:
                 await self._apply_limit(load)
@@ -156,25 +160,25 @@ class NeighbourLoads:
 
         (await gather_hosts(load.states, apply_on_host)).results_or_raise()
 
-    def is_running(self, event: str) -> bool:
+    def is_running(self, event_id: str) -> bool:
         """Whether the load of an event goes on somewhere."""
-        return event in self._loads and bool(self._loads[event].run_id_by_host)
+        return event_id in self._loads and bool(self._loads[event_id].run_id_by_host)
 
-    def request_load_end(self, event: str) -> None:
+    def request_load_end(self, event_id: str) -> None:
         """Have the load of an event end, if it began."""
-        load = self._loads.get(event)
+        load = self._loads.get(event_id)
         if load is None or load.halt.is_set():
             return
         pairs = zip(load.states, load.tasks, strict=False)
         load.hosts_ended_early = [state.name for state, task in pairs if task.done()]
         load.halt.set()
 
-    async def wait_for_end_and_tell_early_end(self, event: str) -> str:
+    async def wait_for_end_and_tell_early_end(self, event_id: str) -> str:
         """Until the load of an event that was told to end has ended, if it began.
 
         Why it had not gone on until it was told, "" if it had.
         """
-        load = self._loads.get(event)
+        load = self._loads.get(event_id)
         if load is None:
             return ""
         if load.tasks:

@@ -247,13 +247,13 @@ def _already_expected_state_faults(
         )
 
 
-def _first_event_of_witness(scenario: ScenarioPlan, witness: str) -> EventPlan | None:
+def _first_event_of_witness(scenario: ScenarioPlan, witness_id: str) -> EventPlan | None:
     """The first event that a witness is to see."""
     return next(
         (
             event
             for event in scenario.ordered_events
-            if event.expected is not None and event.expected.witness == witness
+            if event.expected is not None and event.expected.witness == witness_id
         ),
         None,
     )

@@ -112,14 +112,14 @@ async def trace_device(
             await stream.aclose()
 
 
-async def _receive_final_trace(host: str, device: str, stream: ReplyStream) -> BlockTrace:
+async def _receive_final_trace(host_name: str, device: str, stream: ReplyStream) -> BlockTrace:
     last = None
     try:
         async for message in stream:
             last = message
         if last is None:
             return BlockTrace(device, "the sample ended without a word")
-        return read_answer(host, TraceAnswer, last).to_block_trace
+        return read_answer(host_name, TraceAnswer, last).to_block_trace
     except HostError as fault:
         return BlockTrace(device, fault.message.rstrip("."))
 
@@ -162,20 +162,24 @@ class StoppingRuleWatch:
             self._halt.set()
 
 
-def engine_error(engine: EngineName, host_run: HostRunInProgress) -> EngineError | None:
+def engine_error(engine_name: EngineName, host_run: HostRunInProgress) -> EngineError | None:
     """Why the engine did not do what it was asked on that host; None when it did.
 
     An engine that was stopped on our wish has not failed, whatever it says of it.
     """
-    fault = process_ending_error(engine, host_run)
+    fault = process_ending_error(engine_name, host_run)
     if fault or host_run.ending is None or host_run.ending.halted or host_run.command is None:
         return fault
     if host_run.reading is None or not host_run.reading.intervals:
-        return EngineError(f"{engine} on host '{host_run.name}' reported nothing.", _SEE_OUTPUT)
+        return EngineError(
+            f"{engine_name} on host '{host_run.name}' reported nothing.", _SEE_OUTPUT
+        )
     return None
 
 
-def process_ending_error(engine: EngineName, host_run: HostRunInProgress) -> EngineError | None:
+def process_ending_error(
+    engine_name: EngineName, host_run: HostRunInProgress
+) -> EngineError | None:
     """The same for an engine that has no intervals to report."""
     ending, reading = host_run.ending, host_run.reading
     if ending is None or ending.halted or host_run.command is None:
@@ -183,23 +187,23 @@ def process_ending_error(engine: EngineName, host_run: HostRunInProgress) -> Eng
     faults = reading.faults if reading else ()
     if how := exit_fault_text(ending, host_run.command, output_faults=faults):
         return EngineError(
-            f"{engine} on host '{host_run.name}' {how}.", _hint_after_exit(ending.exited)
+            f"{engine_name} on host '{host_run.name}' {how}.", _hint_after_exit(ending.exited)
         )
     if faults:
         reason = excerpt("; ".join(faults)).rstrip(".")
-        return EngineError(f"{engine} on host '{host_run.name}': {reason}.", _SEE_OUTPUT)
+        return EngineError(f"{engine_name} on host '{host_run.name}': {reason}.", _SEE_OUTPUT)
     return None
 
 
 def out_of_memory_error(
-    program: str, host: str, command: Command, ending: ProcessEnding, hint: str
+    program: str, host_name: str, command: Command, ending: ProcessEnding, hint: str
 ) -> EngineError | None:
     """The error of a process that the kernel killed as its memory is bounded; None of others."""
     if not ending.exited.oom_kills or command.memory_limit_bytes is None:
         return None
     limit = format_bytes(command.memory_limit_bytes)
     return EngineError(
-        f"{program} on host '{host}' needed more than its {limit} and was killed.", hint
+        f"{program} on host '{host_name}' needed more than its {limit} and was killed.", hint
     )
 
 

@@ -254,8 +254,8 @@ class PhaseRunner:
             if not task.done() and self._has_begun(id_) is are_begun
         ]
 
-    def _has_begun(self, event: str) -> bool:
-        return event in self._outcomes and self._outcomes[event].start_real_ns is not None
+    def _has_begun(self, event_id: str) -> bool:
+        return event_id in self._outcomes and self._outcomes[event_id].start_real_ns is not None
 
     async def _wait_and_end_baseline(self, end_real_ns: int) -> None:
         await self._sleep_until(end_real_ns)
@@ -554,9 +554,11 @@ class PhaseRunner:
             released_dir=self._work_folder_of_host(host.name) if is_readback else None,
         )
 
-    def _work_folder_of_host(self, host: str) -> str | None:
+    def _work_folder_of_host(self, host_name: str) -> str | None:
         """Where that host's files are; None of one without, and of a device."""
-        dirs = (s.workdir.dir for s in self._host_runs if s.name == host and not s.workdir.device)
+        dirs = (
+            s.workdir.dir for s in self._host_runs if s.name == host_name and not s.workdir.device
+        )
         return next(dirs, None)
 
     async def _undo_all(

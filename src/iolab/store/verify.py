@@ -326,9 +326,9 @@ def run_damage(session_directory: Path, run_directory: Path, run_name: str) -> I
             yield damage_from_error(run_directory, f"{place}/{file.name}", error, run_name)
 
 
-def damage_from_error(directory: Path, path: str, error: StoreError, run: str = "") -> Damage:
+def damage_from_error(directory: Path, path: str, error: StoreError, run_name: str = "") -> Damage:
     """What happened, of places below a directory: reports carry it to who need not know where."""
-    return Damage(path, error.message.replace(f"{directory}/", ""), run, error.hint)
+    return Damage(path, error.message.replace(f"{directory}/", ""), run_name, error.hint)
 
 
 def describe_stored_file(directory: Path, name: str) -> StoredFile:

@@ -61,9 +61,9 @@ _PURGE_WORDS: Final = {
 }
 
 
-def is_target_block_device(study: Study, configuration_id: str, host: str) -> bool:
+def is_target_block_device(study: Study, configuration_id: str, host_name: str) -> bool:
     """Whether a configuration's target on that host is a block device."""
-    return target_serial(study.configuration(configuration_id), study.host(host)) is not None
+    return target_serial(study.configuration(configuration_id), study.host(host_name)) is not None
 
 
 def max_fill_bytes_per_host_beyond_layout(study: Study, data_sets: Iterable[DataSet]) -> int:

@@ -380,12 +380,12 @@ def slurm_inventory(allocation: SlurmAllocation) -> Inventory:
     return Inventory(inventory_toml(origin, hosts), "--hosts slurm")
 
 
-def srun_prefix(job_id: str, node: str) -> tuple[str, ...]:
+def srun_prefix(job_id: str, node_name: str) -> tuple[str, ...]:
     """The words before a program that let srun run it on one node of the job."""
     return (
         "srun",
         f"--jobid={job_id}",
-        f"--nodelist={node}",
+        f"--nodelist={node_name}",
         "--nodes=1",
         "--ntasks=1",
         "--job-name=iolab",

@@ -299,9 +299,9 @@ class StudyKinds(Record):
     loads: tuple[LoadStudyKind, ...]
     hosts: HostStudyKind
 
-    def kind_for_engine(self, engine: EngineName) -> LoadStudyKind:
+    def kind_for_engine(self, engine_name: EngineName) -> LoadStudyKind:
         """The kind of load that an engine makes; KeyError for one of none."""
-        return {name: kind for kind in self.loads for name in kind.engines}[engine]
+        return {name: kind for kind in self.loads for name in kind.engines}[engine_name]
 
     def run_writes(self, study: Study, point: Point) -> RunWrites:
         """What one run of a point writes on all hosts."""

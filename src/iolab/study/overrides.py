@@ -54,19 +54,21 @@ def apply_scale(
 
 
 def engine_overrides_or_add_fault(
-    document: StudyDocument, engine: EngineName, file_schema: StudyFileSchema
+    document: StudyDocument, engine_name: EngineName, file_schema: StudyFileSchema
 ) -> tuple[str, ...]:
     """What `--engine` sets, as `--set` says it, of each workload that it can make.
 
     A fault where it can make none.
     """
     assignments = tuple(
-        f"workload.{item['id']}.engine={engine}"
+        f"workload.{item['id']}.engine={engine_name}"
         for item in _list_or_empty(document.tree.get("workload"))
-        if isinstance(item, dict) and "id" in item and engine in file_schema.possible_engines(item)
+        if isinstance(item, dict)
+        and "id" in item
+        and engine_name in file_schema.possible_engines(item)
     )
     if not assignments:
-        message = f"The study has no workload that engine {quote_value(engine)} could make."
+        message = f"The study has no workload that engine {quote_value(engine_name)} could make."
         document.faults.add(ValueOrigin("--engine"), message, "Leave --engine out.")
     return assignments
 

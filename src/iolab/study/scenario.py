@@ -405,10 +405,10 @@ def is_kernel_file(path: str) -> bool:
     return posixpath.normpath(path).startswith(tuple(f"{folder}/" for folder in KERNEL_FOLDERS))
 
 
-def _unknown_host_element_faults(host: str, hosts: Iterable[str]) -> Iterator[ElementFault]:
-    if host not in hosts:
-        has = f"host = {quote_value(host)}, which is no host of the study"
-        yield ElementFault(("host",), has, suggestion(host, tuple(hosts), "hosts"))
+def _unknown_host_element_faults(host_name: str, hosts: Iterable[str]) -> Iterator[ElementFault]:
+    if host_name not in hosts:
+        has = f"host = {quote_value(host_name)}, which is no host of the study"
+        yield ElementFault(("host",), has, suggestion(host_name, tuple(hosts), "hosts"))
 
 
 def build_scenario_plan(

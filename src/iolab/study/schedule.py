@@ -75,14 +75,14 @@ def expand_points(study: Study) -> tuple[Point, ...]:
 
 
 def build_point_at(
-    study: Study, configuration: str, workload: str, axis: tuple[tuple[str, int | str], ...]
+    study: Study, configuration_id: str, workload_id: str, axis: tuple[tuple[str, int | str], ...]
 ) -> Point:
     """The point at these axis values, also where the study lists no such; KeyError for ids unknown.
 
     Under a rate that the study does not list, I/Os arrive as independent users make them where the
     workload says nothing else.
     """
-    owner, behaviour = study.configuration(configuration), study.workload(workload)
+    owner, behaviour = study.configuration(configuration_id), study.workload(workload_id)
     if RATE in dict(axis):
         behaviour = replace(behaviour, job=behaviour.job.with_default_poisson_arrivals())
     return _build_point(study, owner, behaviour, axis)
@@ -302,12 +302,12 @@ def _searches_of_points(
 
 def _build_search(
     workload: Workload,
-    configuration: str,
+    configuration_id: str,
     axis_names: tuple[str, ...],
     points: dict[GridPoint, Point],
 ) -> SearchSpace:
     axes = tuple(tuple(sorted({place[i] for place in points})) for i in range(len(axis_names)))
-    return SearchSpace(workload, configuration, axis_names, axes, points)
+    return SearchSpace(workload, configuration_id, axis_names, axes, points)
 
 
 def searched_axes(workload: Workload) -> tuple[str, ...]:

@@ -72,7 +72,7 @@ def targets_of_study(study: Study) -> tuple[Target, ...]:
 
 
 def configuration_facts_by_host(
-    study: Study, facts_by_target: Mapping[str, HostFacts], configuration: str
+    study: Study, facts_by_target: Mapping[str, HostFacts], configuration_id: str
 ) -> dict[str, HostFacts]:
     """The facts of a configuration's hosts, each with the target that the configuration has there.
 
@@ -81,7 +81,7 @@ def configuration_facts_by_host(
     return {
         target.host: facts_by_target[target.key]
         for target in targets_of_study(study)
-        if configuration in target.configurations and target.key in facts_by_target
+        if configuration_id in target.configurations and target.key in facts_by_target
     }
 
 
@@ -135,18 +135,18 @@ def load_host_names_of_point(study: Study, point: Point) -> tuple[str, ...]:
     return load_host_names(study, point.configuration, point.per_node, point.host_count)
 
 
-def neighbour_host_names(study: Study, configuration: str, event: EventPlan) -> tuple[str, ...]:
+def neighbour_host_names(study: Study, configuration_id: str, event: EventPlan) -> tuple[str, ...]:
     """The hosts of a configuration on which an event begins its load.
 
     There it is beside the measured one, or alone where the event names hosts.
     """
     if not event.hosts:
-        return load_host_names(study, configuration, 0)
-    return tuple(n for n in study.configuration(configuration).hosts if n in event.hosts)
+        return load_host_names(study, configuration_id, 0)
+    return tuple(n for n in study.configuration(configuration_id).hosts if n in event.hosts)
 
 
 def load_host_names(
-    study: Study, configuration: str, guests_per_node: int, host_count: int = 0
+    study: Study, configuration_id: str, guests_per_node: int, host_count: int = 0
 ) -> tuple[str, ...]:
     """The configuration's hosts that make load where so many do; 0 for all of them.
 
@@ -154,7 +154,7 @@ def load_host_names(
     node. Those that make a neighbour's load are none of them.
     """
     others = study.scenario.neighbour_only_hosts if study.scenario else frozenset[str]()
-    names = study.configuration(configuration).hosts
+    names = study.configuration(configuration_id).hosts
     names = tuple(name for name in names if name not in others)
     if host_count:
         return names[:host_count]

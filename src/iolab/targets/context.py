@@ -73,30 +73,30 @@ class TargetContext(Record):
         return self.engines[run.point.job.layout_engine]
 
 
-def run_seed(study: Study, point: Point, host: str, run_number: int) -> int:
+def run_seed(study: Study, point: Point, host_name: str, run_number: int) -> int:
     """The seed of a host in the `run_number`-th run of a point, from 1.
 
     It depends on the host's place among those that make the point's load, and not on others that
     were left out. Hosts that drew the same would all do their I/O at the same moments, where
     arrivals are random, and write the same blocks, which a target may store once.
     """
-    place = load_host_names_of_point(study, point).index(host)
+    place = load_host_names_of_point(study, point).index(host_name)
     return study.method.seed + run_number - 1 + place * HOSTS_APART
 
 
-def contents_seed(study: Study, host: str) -> int:
+def contents_seed(study: Study, host_name: str) -> int:
     """The seed of what layouts and fills write on a host, by its place among the study's hosts.
 
     A target that stores the same blocks once would hold the files of a whole fleet in one's place.
     """
-    place = [spec.name for spec in study.hosts].index(host)
+    place = [spec.name for spec in study.hosts].index(host_name)
     return study.method.seed + place * HOSTS_APART
 
 
-def arrival_offset_share(study: Study, point: Point, host: str) -> float:
+def arrival_offset_share(study: Study, point: Point, host_name: str) -> float:
     """By which part, from 0 to below 1, of the time between two arrivals a host's come later.
 
     So do fixed arrivals of a fleet lie evenly between each other, as far as clocks agree.
     """
     hosts = load_host_names_of_point(study, point)
-    return hosts.index(host) / len(hosts)
+    return hosts.index(host_name) / len(hosts)

@@ -212,8 +212,8 @@ async def make_file_system(
     return CreatedFileSystem(workdir, host_facts, tuple(_file_system_notes(host.name, made)))
 
 
-def _file_system_notes(host: str, filesystem: FilesystemAnswer) -> Iterator[str]:
-    where = f"{excerpt(filesystem.dir)} on '{excerpt(host)}'"
+def _file_system_notes(host_name: str, filesystem: FilesystemAnswer) -> Iterator[str]:
+    where = f"{excerpt(filesystem.dir)} on '{excerpt(host_name)}'"
     if filesystem.kept:
         yield f"The XFS that an earlier session kept is mounted again at {where}."
     if not filesystem.direct:

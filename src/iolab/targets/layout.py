@@ -192,11 +192,11 @@ async def _write_data_set(
 
 
 def layout_error(
-    host: str,
+    host_name: str,
     directory: str,
     data_set: DataSet,
     command: Command,
-    engine: EngineName,
+    engine_name: EngineName,
     ending: ProcessEnding,
     reading: ParsedEngineOutput,
 ) -> IolabError | None:
@@ -205,7 +205,7 @@ def layout_error(
     reason = "; ".join((*reading.faults, ending.stderr_tail))
     if is_os_error(errno.ENOSPC, error, reason) or is_os_error(errno.EDQUOT, error, reason):
         message = (
-            f"{excerpt(directory)} on host '{host}' ran full while {data_set.id} "
+            f"{excerpt(directory)} on host '{host_name}' ran full while {data_set.id} "
             f"({format_bytes(data_set.bytes_per_host)}) was laid out."
         )
         hint = "Make room there, or set a smaller workload.*.filesize or numjobs."
@@ -215,7 +215,7 @@ def layout_error(
         how = f"failed ({excerpt('; '.join(reading.faults)) or os.strerror(error)})"
     if how is None:
         return None
-    message = f"{engine} could not lay {data_set.id} out on host '{host}': it {how}."
+    message = f"{engine_name} could not lay {data_set.id} out on host '{host_name}': it {how}."
     return EngineError(message, CORRECT_HINT)
 
 

@@ -219,8 +219,8 @@ async def _run_preconditioning_round(
 
 
 def preconditioning_round_error(
-    engine: EngineName,
-    host: str,
+    engine_name: EngineName,
+    host_name: str,
     round_number: int,
     ending: ProcessEnding,
     reading: ParsedEngineOutput,
@@ -232,7 +232,9 @@ def preconditioning_round_error(
     errors = totals.generator.errors if totals and totals.generator else ()
     failed = (f"{count} x {name}" for name, count in errors)
     words = excerpt("; ".join((*reading.faults, *failed, ending.stderr_tail.strip())), 200)
-    message = f"{engine} failed in round {round_number} on host '{host}': {words.rstrip('; ')}."
+    message = (
+        f"{engine_name} failed in round {round_number} on host '{host_name}': {words.rstrip('; ')}."
+    )
     return EngineError(message, "Correct the reported fault and run again.")
 
 

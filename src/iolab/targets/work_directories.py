@@ -150,10 +150,10 @@ class WorkDirectories:
         )
 
     def workdirs_of_hosts(
-        self, configuration: str, hosts: Collection[str]
+        self, configuration_id: str, hosts: Collection[str]
     ) -> tuple[WorkDirectory, ...]:
         """The directories of those hosts, which `prepare_workdirs` has opened for a run there."""
-        targets = [t for t in self._targets_in_use() if configuration in t.configurations]
+        targets = [t for t in self._targets_in_use() if configuration_id in t.configurations]
         return tuple(self._open[target.key] for target in targets if target.host in hosts)
 
     def facts_of_workdir(
@@ -206,10 +206,10 @@ class WorkDirectories:
             (await gather_hosts(batch, add_kept_layout_bytes)).results_or_raise()
         return sizes
 
-    def forget_host(self, host: str) -> None:
+    def forget_host(self, host_name: str) -> None:
         """Hold nothing of a host that was lost: its folders are taken and filled anew on need."""
         for target in self._targets:
-            if target.host == host:
+            if target.host == host_name:
                 self._open.pop(target.key, None)
                 self._created_file_systems.pop(target.key, None)
                 self._ready.difference_update(target.configurations)

@@ -121,11 +121,11 @@ class WorkDirectory(Record):
         return replace(data_set.with_jobs_of_host(self.name), device=self.device)
 
 
-def scratch_folder_name(host: str) -> str:
+def scratch_folder_name(host_name: str) -> str:
     """The folder's name for a host: the host's own name where it is plain, else its hash."""
-    if PLAIN_NAME.fullmatch(host):
-        return f"{SCRATCH_PREFIX}-{host}"
-    return f"{SCRATCH_PREFIX}-{hashlib.sha256(host.encode()).hexdigest()[:16]}"
+    if PLAIN_NAME.fullmatch(host_name):
+        return f"{SCRATCH_PREFIX}-{host_name}"
+    return f"{SCRATCH_PREFIX}-{hashlib.sha256(host_name.encode()).hexdigest()[:16]}"
 
 
 def peer_folder_path(workdir: WorkDirectory, peer_workdir: WorkDirectory) -> str:

@@ -207,12 +207,12 @@ def _parameter_text_without_secret(key: str, value: object) -> str:
     return "(not stored)" if hidden else excerpt(str(value), TEXT_CHARACTERS_MAX)
 
 
-async def _count_other_pods_on_node(kubectl: Kubectl, node: str) -> int | None:
+async def _count_other_pods_on_node(kubectl: Kubectl, node_name: str) -> int | None:
     """Other pods that run on a node, over all namespaces; None where they may not be listed."""
-    if not node:
+    if not node_name:
         return None
     everywhere = Kubectl(context=kubectl.context)
-    field = f"--field-selector=spec.nodeName={node},status.phase=Running"
+    field = f"--field-selector=spec.nodeName={node_name},status.phase=Running"
     try:
         return max(
             len(await everywhere.list_objects("get", "pods", "--all-namespaces", field)) - 1, 0
