@@ -105,7 +105,7 @@ def points(paths: Sequence[Path]) -> Counter[tuple[str, str, int]]:
     session = plan_imported_session(
         read_foreign_files(paths, IMPORTERS).runs, configuration="c", title="c"
     )
-    every = (one.planned for one in session.runs)
+    every = (one.planned_run for one in session.runs)
     return Counter((run.point.digest, run.point.title_text, run.repeat) for run in every)
 
 
@@ -148,9 +148,9 @@ def test_runs_of_one_load_are_repeats_and_of_unlike_loads_points(tmp_path: Path)
     session = plan_imported_session(
         read_foreign_files([tmp_path], IMPORTERS).runs, configuration="c", title="c"
     )
-    repeats = Counter(one.planned.point.digest for one in session.runs)
+    repeats = Counter(one.planned_run.point.digest for one in session.runs)
     assert sorted(repeats.values()) == [1, 1, 1, 2]
-    names = {name for one in session.runs for name, _ in one.planned.point.axis}
+    names = {name for one in session.runs for name, _ in one.planned_run.point.axis}
     assert names == {"filename", "fsync", "random_distribution"}
 
 
@@ -175,7 +175,7 @@ def test_texts_that_differ_at_their_end_are_unlike_loads(tmp_path: Path) -> None
     session = plan_imported_session(
         read_foreign_files([tmp_path], IMPORTERS).runs, configuration="c", title="c"
     )
-    labels = {one.planned.point.title_text for one in session.runs}
+    labels = {one.planned_run.point.title_text for one in session.runs}
     assert len(labels) == 2
     assert all(len(label) < 100 for label in labels)
 

@@ -299,7 +299,7 @@ def test_hostile_reports_end_in_a_fault_or_an_invalid_run(text: str, tmp_path: P
     found = read_foreign_files([path], IMPORTERS)
     for one in plan_imported_session(found.runs, configuration="x", title="x").runs:
         assert judge(run_record(one, one.files), {}).verdict.level.value == "invalid"
-        assert "\x1b" not in one.planned.point.workload
+        assert "\x1b" not in one.planned_run.point.workload
     assert found.runs or found.faults
 
 

@@ -13,7 +13,7 @@ from iolab.core.metric import RunResult
 from iolab.core.run import RunRecord
 from iolab.importers.files import read_foreign_files
 from iolab.importers.fio_units import parse_fio_bytes, parse_fio_seconds
-from iolab.importers.foreign_run import ImportedRun
+from iolab.importers.foreign_run import ImportedRunDetails
 from iolab.importers.registry import IMPORTERS
 from iolab.importers.session import plan_imported_session, run_record
 from tests.cli.in_process import call
@@ -93,8 +93,8 @@ def left_out(folder: Path, *texts: str | Document) -> list[str]:
     ]
 
 
-def details(record: RunRecord) -> ImportedRun:
-    return ImportedRun.require_type(record.details)
+def details(record: RunRecord) -> ImportedRunDetails:
+    return ImportedRunDetails.require_type(record.details)
 
 
 def test_the_rule_that_was_used_is_told(tmp_path: Path) -> None:

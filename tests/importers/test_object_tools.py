@@ -145,7 +145,8 @@ def test_results_of_other_stores_are_points_and_of_one_store_repeats(tmp_path: P
     assert other != texts[2]
     found = outcome(tmp_path, a_json=texts[0], b_json=texts[1], c_json=other)
     planned = [
-        one.planned for one in plan_imported_session(found.runs, configuration="c", title="t").runs
+        one.planned_run
+        for one in plan_imported_session(found.runs, configuration="c", title="t").runs
     ]
     assert [one.repeat for one in planned] == [1, 2, 1]
     assert dict(planned[2].point.axis)["host"] == "10.0.0.9:9000"

@@ -256,7 +256,7 @@ def test_files_of_one_name_without_a_command_are_apart_by_their_folders(tmp_path
     session = plan_imported_session(
         read_foreign_files([tmp_path], IMPORTERS).runs, configuration="imported", title="imported"
     )
-    assert [one.planned.repeat for one in session.runs] == [1, 1]
+    assert [one.planned_run.repeat for one in session.runs] == [1, 1]
 
 
 IOR_TEST = """
@@ -408,9 +408,11 @@ def test_files_of_one_command_of_ycsb_are_repeats_whatever_they_are_called(tmp_p
     session = plan_imported_session(
         read_foreign_files([tmp_path], IMPORTERS).runs, configuration="c", title="c"
     )
-    assert [one.planned.repeat for one in session.runs] == [1, 2]
-    assert {one.run.name for one in session.runs} == {"workloada"}
-    assert all(one.run.in_flight == 4 and one.run.details.paced for one in session.runs)
+    assert [one.planned_run.repeat for one in session.runs] == [1, 2]
+    assert {one.foreign_run.name for one in session.runs} == {"workloada"}
+    assert all(
+        one.foreign_run.in_flight == 4 and one.foreign_run.details.paced for one in session.runs
+    )
 
 
 def test_no_threads_and_no_rate_of_ycsb_are_not_told(tmp_path: Path) -> None:

@@ -351,8 +351,8 @@ def test_files_of_one_load_of_diskspd_are_repeats_and_are_dated(tmp_path: Path) 
     session = plan_imported_session(
         read_foreign_files([tmp_path], IMPORTERS).runs, configuration="c", title="c"
     )
-    assert [one.planned.repeat for one in session.runs] == [1, 2]
-    first, second = (one.run.ended_real_ns or 0 for one in session.runs)
+    assert [one.planned_run.repeat for one in session.runs] == [1, 2]
+    first, second = (one.foreign_run.ended_real_ns or 0 for one in session.runs)
     assert second - first == 600 * 10**9
     moment = datetime.fromtimestamp(first / 10**9, UTC)
     assert (moment.year, moment.month, moment.hour, moment.minute) == (2026, 9, 6, 30)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from iolab.core.run import HostLoadDetails, RunStatus
 from iolab.errors import StoreError
-from iolab.importers.foreign_run import ImportedHost
+from iolab.importers.foreign_run import ImportedClientDetails
 from iolab.record import Record
 from iolab.store import layout
 from iolab.store.codec import encode, encode_with_digest, read_digested_document
@@ -171,16 +171,16 @@ def test_hostile_json_is_a_damaged_document(path: Path, hostile: bytes) -> None:
 
 
 def test_null_is_nan_in_a_part_of_a_kind_too(path: Path) -> None:
-    host = ImportedHost("fio.json:1", (), latency_resolution=math.nan)
+    host = ImportedClientDetails("fio.json:1", (), latency_resolution=math.nan)
     path.write_bytes(encode_with_digest(WithDetails(layout.FORMAT, host)))
     assert b'"latency_resolution":null' in path.read_bytes()
     found = read_digested_document(WithDetails, path).details
-    assert isinstance(found, ImportedHost)
+    assert isinstance(found, ImportedClientDetails)
     assert math.isnan(found.latency_resolution)
 
 
 def test_a_fault_in_a_part_of_a_kind_is_told_with_its_place(path: Path) -> None:
-    content = encode(WithDetails(layout.FORMAT, ImportedHost("fio.json:1", ())))
+    content = encode(WithDetails(layout.FORMAT, ImportedClientDetails("fio.json:1", ())))
     for old, new, message in (
         (
             b'"source_location":"fio.json:1"',

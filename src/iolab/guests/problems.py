@@ -44,7 +44,7 @@ from iolab.study.tables import (
     StudyTables,
     TableItem,
     existing_guest_tables,
-    expand_clients,
+    expand_nodes_to_clients,
     hypervisor_names,
     table_name_capitalised,
 )
@@ -284,7 +284,7 @@ def _add_guest_axis_faults(document: StudyDocument, tables: StudyTables) -> None
         most = max(workload.vms_per_node)
         for _, configuration in tables.items_of_table("configuration", ConfigurationTable):
             _add_guest_count_faults(
-                document, item, most, expand_clients(configuration.hosts, clients)
+                document, item, most, expand_nodes_to_clients(configuration.hosts, clients)
             )
 
 

@@ -356,7 +356,8 @@ def read_answer(host_name: str, shape: type[Answer], reply: Message) -> Answer:
     except ValidationError as error:
         where, fault = fault_place_and_text(error)
         message = (
-            f"Host '{excerpt(host_name)}' sent a '{excerpt(reply.message_type, 60)}' that is malformed: "
+            f"Host '{excerpt(host_name)}' sent a '{excerpt(reply.message_type, 60)}' "
+            "that is malformed: "
             f"{excerpt(where or reply.message_type, 100)}: {excerpt(fault, 100)}."
         )
         raise HostError(message, _SAME_VERSION) from None

@@ -206,7 +206,7 @@ class SshConnections:
         if route.port is not None:
             arguments["port"] = route.port
         if route.key is not None:
-            arguments |= _key_arguments(description, Path(route.key).expanduser())
+            arguments |= _private_key_arguments(description, Path(route.key).expanduser())
         return arguments
 
     def _read_known_hosts(self, files: tuple[str, ...]) -> asyncssh.SSHKnownHosts:
@@ -280,7 +280,7 @@ class _LoginObserver(asyncssh.SSHClient):
             self._prepared.attempt.has_greeted = version is not None
 
 
-def _key_arguments(description: str, key: Path) -> dict[str, Any]:
+def _private_key_arguments(description: str, key: Path) -> dict[str, Any]:
     """A key of our own choice: no other is offered, or sshd might stop listening before it."""
     if not key.is_file():
         message = f"There is no key {excerpt(str(key))} for {uncapitalised(description)}."

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from iolab.importers.files import ForeignFile, ForeignFileError, ImportFileSet
-from iolab.importers.foreign_run import ForeignRun, ImportedRun, OperationFigures
+from iolab.importers.foreign_run import ForeignRun, ImportedRunDetails, OperationFigures
 from iolab.importers.summaries import summary_row_run
 from iolab.record import DECODE_ERRORS
 from iolab.text import excerpt
@@ -112,7 +112,7 @@ def _run_of_document(file: ForeignFile, document: Mapping[str, Any]) -> ForeignR
     settings = dict(_flattened_load_options(document.get("input_config"), ""))
     is_whole = not document.get("was_cancelled") and document.get("is_complete") is not False
     errors = () if is_whole else ("AIPerf was cancelled before its end",)
-    details = ImportedRun(
+    details = ImportedRunDetails(
         tool="AIPerf",
         version=excerpt(str(document.get("aiperf_version", "")), 40),
         files=(file.name,),

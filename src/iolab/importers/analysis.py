@@ -21,7 +21,7 @@ from iolab.analysis.window import Window
 from iolab.core.metric import HostEvenness, Metric
 from iolab.core.run import RunRecord
 from iolab.importers import checks
-from iolab.importers.foreign_run import ImportedHost, ImportedRun
+from iolab.importers.foreign_run import ImportedClientDetails, ImportedRunDetails
 from iolab.importers.metrics import (
     ImportedView,
     client_start_and_end_times_ns,
@@ -112,8 +112,10 @@ class ImportedAnalysis(LoadAnalysis[ImportedView]):
             telemetry,
             steadiness_view=_imported_steadiness_view(record),
             host_kinds=host_kinds,
-            imported_run=ImportedRun.require_type(record.details),
-            clients=tuple(ImportedHost.require_type(host.details) for host in record.hosts),
+            imported_run=ImportedRunDetails.require_type(record.details),
+            clients=tuple(
+                ImportedClientDetails.require_type(host.details) for host in record.hosts
+            ),
             client_spans_ns=client_start_and_end_times_ns(record),
             histograms=histograms_by_client_and_operation(record),
         )

@@ -217,10 +217,10 @@ def _reported_total_answers(view: ImportedView) -> Iterator[CheckAnswer]:
         for quantity, claimed, each in (
             ("operations", claim.count, [part.count for part in parts]),
             ("bytes", claim.bytes, [part.bytes for part in parts]),
-            ("bytes a second", *_bandwidths_of_claim_without_bytes_and_of_clients(claim, parts)),
+            ("bytes a second", *_claimed_and_client_bandwidths(claim, parts)),
             (
                 "operations a second",
-                *_rates_of_claim_without_count_and_of_clients(claim, view, parts),
+                *_claimed_and_client_rates(claim, view, parts),
             ),
         ):
             if claimed is not None and each and None not in each:
@@ -239,7 +239,7 @@ def _reported_total_answers(view: ImportedView) -> Iterator[CheckAnswer]:
     yield not_applicable_answer("The file tells nothing twice that could be compared.")
 
 
-def _bandwidths_of_claim_without_bytes_and_of_clients(
+def _claimed_and_client_bandwidths(
     claim: OperationFigures, client_figures: Sequence[OperationFigures]
 ) -> tuple[float | None, list[float | None]]:
     """A bandwidth that is told without the bytes that it is of."""
@@ -247,7 +247,7 @@ def _bandwidths_of_claim_without_bytes_and_of_clients(
     return printed, [part.bw_bytes_per_s for part in client_figures]
 
 
-def _rates_of_claim_without_count_and_of_clients(
+def _claimed_and_client_rates(
     claim: OperationFigures, view: ImportedView, client_figures: Sequence[OperationFigures]
 ) -> tuple[float | None, list[float | None]]:
     """A rate that is told without its count: of that operation, or of all of them together."""

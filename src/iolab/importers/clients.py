@@ -75,11 +75,11 @@ def find_assumed_repeats(runs: Sequence[PlannedImport]) -> Iterator[AssumedRepea
     """Every set of files of which that was assumed, once."""
     points: dict[str, list[PlannedImport]] = {}
     for placed in runs:
-        points.setdefault(placed.planned.point.digest, []).append(placed)
+        points.setdefault(placed.planned_run.point.digest, []).append(placed)
     found: dict[tuple[str, ...], AssumedRepeats] = {}
     for members in points.values():
         if len(members) > 1:
-            group = [(placed.files, placed.run) for placed in members]
+            group = [(placed.files, placed.foreign_run) for placed in members]
             files = tuple(dict.fromkeys(file.printable_path for own, _ in group for file in own))
             overlap = any(len(moment) > 1 for moment in _group_overlapping_runs(group))
             before = found.get(files, AssumedRepeats(files, 0, has_overlap=False))

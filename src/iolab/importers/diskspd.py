@@ -22,8 +22,8 @@ from iolab.importers.files import (
 from iolab.importers.foreign_run import (
     ForeignRun,
     ImportedClient,
-    ImportedHost,
-    ImportedRun,
+    ImportedClientDetails,
+    ImportedRunDetails,
     OperationFigures,
     indicator_for_block_size,
     is_limited_by_target_rate,
@@ -116,7 +116,7 @@ def _foreign_run_of_span(
     }
     options = span.settings.options
     caches = [value for name, value in options if name.endswith("DisableOSCache")]
-    details = ImportedRun(
+    details = ImportedRunDetails(
         tool="diskspd",
         version=excerpt(output.version, NAME_CHARACTERS),
         files=(file.name,),
@@ -126,7 +126,7 @@ def _foreign_run_of_span(
         ramp_s=span.settings.warmup_s or None,
         requested_runtime_s=span.settings.duration_s or None,
     )
-    host = ImportedHost(
+    host = ImportedClientDetails(
         f"{file.name}: span {span.number}",
         tuple(figure for figure in span.figures if figure.count or figure.bytes)
         or (OperationFigures("read", count=0),),

@@ -28,8 +28,8 @@ from iolab.importers.files import (
 from iolab.importers.foreign_run import (
     ForeignRun,
     ImportedClient,
-    ImportedHost,
-    ImportedRun,
+    ImportedClientDetails,
+    ImportedRunDetails,
     OperationFigures,
     indicator_for_block_size,
 )
@@ -341,7 +341,7 @@ def _foreign_run_of_phase(file: ForeignFile, line_number: int, phase: _ElbenchoP
     notes = ["figures are of the time until the last thread was done"]
     if any(figure.percentiles for figure in phase.figures):
         notes.append("percentiles are upper ends of bins that are 19 % wide")
-    details = ImportedRun(
+    details = ImportedRunDetails(
         tool="elbencho",
         version=excerpt(phase.version, NAME_CHARACTERS),
         files=(file.name,),
@@ -349,7 +349,7 @@ def _foreign_run_of_phase(file: ForeignFile, line_number: int, phase: _ElbenchoP
         buffered=None if direct in (None, "") else direct not in {"1", "true"},
         notes=tuple(notes),
     )
-    host = ImportedHost(
+    host = ImportedClientDetails(
         f"{file.name}:{line_number}",
         phase.figures,
         latency_resolution=RESOLUTION,

@@ -43,14 +43,14 @@ from iolab.importers.fio_units import (
     is_option_on,
     parse_fio_bytes,
     parse_fio_seconds,
-    size_with_unit,
+    size_as_axis_value,
 )
 from iolab.importers.foreign_run import (
     ForeignRun,
     ImportedClient,
-    ImportedHost,
+    ImportedClientDetails,
     ImportedInterval,
-    ImportedRun,
+    ImportedRunDetails,
     OperationFigures,
     indicator_for_block_size,
 )
@@ -232,7 +232,7 @@ class _FioJob(Record):
         return jobs if jobs > 1 else rounded_number(_parse_float(self.options.get("numjobs"))) or 1
 
     @property
-    def max_in_flight(self) -> int | None:
+    def max_in_flight_per_client(self) -> int | None:
         """How many I/Os there may be at once on one client; None where that is not told.
 
         Without an engine it is psync, or windowsaio: a depth that is told then says neither.
@@ -258,7 +258,7 @@ class _FioJob(Record):
         )
 
     @property
-    def data_bytes(self) -> int | None:
+    def data_bytes_per_client(self) -> int | None:
         """What one client works on."""
         size = self.option_bytes("size", "filesize")
         return None if size is None else size * self.numjobs
@@ -358,7 +358,7 @@ class _FioRunReports(Record):
         details = replace(
             first_run.details, claimed_totals=claimed_totals, summed_phase_count=phase_count
         )
-        host = ImportedHost(f"{self.file.name}: {ALL_CLIENTS}", claimed_totals)
+        host = ImportedClientDetails(f"{self.file.name}: {ALL_CLIENTS}", claimed_totals)
         runtime_s = FioEntries((entry,), {}).runtime_s
         client = ImportedClient(ALL_CLIENTS, host, runtime_s=runtime_s)
         return replace(
@@ -383,10 +383,10 @@ class _FioRunReports(Record):
             clients = (self._client_with_logs(clients[0], first, is_only_job=alone),)
         every = FioEntries(tuple(chain.from_iterable(job.entries for job in jobs)), options)
         buffered = {job.is_buffered for job in jobs}
-        data = [job.data_bytes for job in jobs]
-        flights = [job.max_in_flight for job in jobs]
+        data = [job.data_bytes_per_client for job in jobs]
+        flights = [job.max_in_flight_per_client for job in jobs]
         claim = every.all_directions_rate_figures
-        details = ImportedRun(
+        details = ImportedRunDetails(
             tool="fio",
             version=excerpt(
                 str(last.json_document.get("fio version", "")), NAME_CHARACTERS
@@ -426,7 +426,7 @@ class _FioRunReports(Record):
         entries = FioEntries(own, first.options)
         places = {FioEntryKey(job.name, job.group, name) for job in jobs}
         title = excerpt(_run_name(jobs), NAME_CHARACTERS)
-        host = ImportedHost(
+        host = ImportedClientDetails(
             source_location=f"{self.file.name}: {title}"
             + (f", {excerpt(name, NAME_CHARACTERS)}" if name else ""),
             figures=entries.figures(),
@@ -595,7 +595,7 @@ def _normalized_setting(name: str, text: str, options: Mapping[str, str]) -> int
     """An option's value in one form: `4096` and `4k` are the same, as are `60` and `1m` of time."""
     if name in _SIZES:
         size = parse_fio_bytes(text, _bytes_per_kb(options))
-        return text if size is None else size_with_unit(size)
+        return text if size is None else size_as_axis_value(size)
     if name in _TIMES and (seconds := parse_fio_seconds(text)) is not None:
         return int(seconds) if seconds == int(seconds) else f"{seconds:g}"
     return text
@@ -608,7 +608,7 @@ def _bytes_per_kb(options: Mapping[str, str]) -> int:
 def _did_reach_size_limit(job: _FioJob) -> bool:
     """Whether it did all that it was to do: its run time was only a limit."""
     done = FioEntries(job.entries, job.options).moved_bytes
-    size = job.data_bytes
+    size = job.data_bytes_per_client
     return size is not None and done >= DONE_SHARE * size * len(job.entries_by_client)
 
 

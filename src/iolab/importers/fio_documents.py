@@ -186,7 +186,7 @@ def group_reports_by_run(
     """Reports of one run of fio, each of which counts on from the one before."""
     run: list[FioReportDocument] = []
     for document in documents:
-        if run and not _is_same_run(run[-1], document):
+        if run and not _is_later_report_of_same_run(run[-1], document):
             yield run
             run = []
         run.append(document)
@@ -209,7 +209,7 @@ def fio_entry_key(entry: JsonDict) -> FioEntryKey:
     return FioEntryKey(str(entry.get("jobname", "")), group, client)
 
 
-def _is_same_run(before: FioReportDocument, after: FioReportDocument) -> bool:
+def _is_later_report_of_same_run(before: FioReportDocument, after: FioReportDocument) -> bool:
     """Whether a report is a later one of the same process, and not of the same job run again.
 
     Nothing of it may have shrunk, and the time of day must have gone on as the run's own did.

@@ -135,7 +135,7 @@ class FioEntries(Record):
         """The latency bins of json+ by our numbers; empty where an entry has none."""
         merged: dict[int, int] = {}
         for direction_dict in self._direction_dicts(operation):
-            table = self._percentile_dict(direction_dict, operation).get("bins")
+            table = self._latency_dict_with_percentiles(direction_dict, operation).get("bins")
             bins = dict_or_empty(table) or dict_or_empty(
                 self._latency_dict(direction_dict, operation).get("bins")
             )
@@ -221,7 +221,7 @@ class FioEntries(Record):
     def _latency_dict(self, direction_dict: JsonDict, operation: str) -> JsonDict:
         return _latency_dict_of_kind(direction_dict, self.percentile_latency_kind(operation))
 
-    def _percentile_dict(self, direction_dict: JsonDict, operation: str) -> JsonDict:
+    def _latency_dict_with_percentiles(self, direction_dict: JsonDict, operation: str) -> JsonDict:
         """The latency under which its percentiles stand."""
         own = self._latency_dict(direction_dict, operation)
         if self.percentile_latency_kind(operation) == "lat" and not _values_by_percentile(
@@ -296,7 +296,9 @@ class FioEntries(Record):
                 rank: value * _latency_unit_ns(direction_dict, kind)
                 for rank, value in _values_by_percentile(
                     dict_or_empty(
-                        self._percentile_dict(direction_dict, operation).get("percentile")
+                        self._latency_dict_with_percentiles(direction_dict, operation).get(
+                            "percentile"
+                        )
                     )
                 ).items()
             }

@@ -347,10 +347,10 @@ def _single_direction_index(job: JobDraft) -> int | None:
 
 def _convert_sizes(job: JobDraft, remaining_options: Options, kb_base: int) -> None:
     block = _pop_block_bytes(job, remaining_options, kb_base)
-    jobs = _pop_count(job, remaining_options, "numjobs")
+    jobs = _pop_count_or_noted_one(job, remaining_options, "numjobs")
     count, parts = _pop_filename_and_count_files_and_parts(job, remaining_options, jobs)
     if count is None:
-        count = _pop_count(job, remaining_options, "nrfiles")
+        count = _pop_count_or_noted_one(job, remaining_options, "nrfiles")
     elif (files := remaining_options.pop("nrfiles", None)) is not None:
         job.add_note(f"nrfiles={files}", "not needed: filename names them")
     written = {
@@ -528,7 +528,7 @@ def _try_convert_ioengine_and_iodepth(job: JobDraft, remaining_options: Options)
             f"ioengine={text}", f"changed: {engine}, as a study has {', '.join(IOENGINES)}"
         )
     text = remaining_options.get("iodepth", "1")
-    depth = _pop_count(job, remaining_options, "iodepth")
+    depth = _pop_count_or_noted_one(job, remaining_options, "iodepth")
     if depth > 1 and engine in SYNC_IOENGINES:
         job.add_note(f"iodepth={text}", f"changed: 1, as {engine} keeps one I/O in flight")
         depth = 1
@@ -541,15 +541,15 @@ def _try_convert_ioengine_and_iodepth(job: JobDraft, remaining_options: Options)
 
 def _convert_cache_and_contents_options(job: JobDraft, remaining_options: Options) -> None:
     """Whether the page cache is passed by, and what blocks hold."""
-    direct = _pop_flag(job, remaining_options, "direct")
+    direct = _pop_flag_or_noted_off(job, remaining_options, "direct")
     if "buffered" in remaining_options:
-        direct = not _pop_flag(job, remaining_options, "buffered")
+        direct = not _pop_flag_or_noted_off(job, remaining_options, "buffered")
     job.workload_keys["direct"] = direct
     if not direct:
         job.add_note("direct=0", "kept: this measures the page cache, and results will say so")
-    if _pop_flag(job, remaining_options, "refill_buffers"):
+    if _pop_flag_or_noted_off(job, remaining_options, "refill_buffers"):
         job.workload_keys["contents"] = "random"
-    if _pop_flag(job, remaining_options, "zero_buffers"):
+    if _pop_flag_or_noted_off(job, remaining_options, "zero_buffers"):
         job.workload_keys["contents"] = "zeros"
 
 
@@ -613,7 +613,7 @@ def _pop_duration(job: JobDraft, remaining_options: Options, option: str) -> Dur
     return Duration(f"{int(match[1])}{unit}", int(match[1]) * _SECONDS[unit])
 
 
-def _pop_count(job: JobDraft, remaining_options: Options, option: str) -> int:
+def _pop_count_or_noted_one(job: JobDraft, remaining_options: Options, option: str) -> int:
     """The number above 0 that an option gives, 1 with a note where it gives none."""
     text = remaining_options.pop(option, None)
     if text is None:
@@ -626,7 +626,7 @@ def _pop_count(job: JobDraft, remaining_options: Options, option: str) -> int:
     return 1
 
 
-def _pop_flag(job: JobDraft, remaining_options: Options, option: str) -> bool:
+def _pop_flag_or_noted_off(job: JobDraft, remaining_options: Options, option: str) -> bool:
     """Whether an option is on."""
     text = remaining_options.pop(option, "0")
     if _parse_whole_number(text) is None and text not in ("true", "false"):

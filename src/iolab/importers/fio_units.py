@@ -60,7 +60,7 @@ def is_option_on(text: str | None) -> bool:
     return text is not None and text.strip().lower() not in ("0", "false", "no", "off")
 
 
-def size_with_unit(size: int) -> int | str:
+def size_as_axis_value(size: int) -> int | str:
     """A size as axes have it: `4k` for 4096."""
     return next(
         (f"{size // step}{unit}" for step, unit in _SIZES if size and size % step == 0), size

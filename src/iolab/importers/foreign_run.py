@@ -142,7 +142,7 @@ class FileEvidence(Record):
     key: str
 
 
-class ImportedHost(HostLoadDetails, Record, tag="imported"):
+class ImportedClientDetails(HostLoadDetails, Record, tag="imported"):
     """One client in a run; `source_location` is `file:line`, or the file and a job.
 
     `phase_number` is the number of the phase that it says it was of, None where it says none.
@@ -157,7 +157,7 @@ class ImportedHost(HostLoadDetails, Record, tag="imported"):
     latency_step_ns: float = 1.0
 
 
-class ImportedRun(RunLoadDetails, Record, tag="imported"):
+class ImportedRunDetails(RunLoadDetails, Record, tag="imported"):
     """A run that another tool made.
 
     `claimed_totals` is what the tool says of all clients together, `summed_phase_count` of how many
@@ -209,7 +209,7 @@ class ImportedClient(Record):
     """
 
     name: str
-    details: ImportedHost
+    details: ImportedClientDetails
     bins: Mapping[str, Bins] = field(default_factory=dict)
     intervals: tuple[ImportedInterval, ...] = ()
     start_ns: int | None = None
@@ -246,7 +246,7 @@ class ForeignRun(Record):
     """
 
     name: str
-    details: ImportedRun
+    details: ImportedRunDetails
     clients: tuple[ImportedClient, ...]
     settings: Settings = ()
     ignored_setting_reasons: Mapping[str, str] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from typing import Final
 from iolab.importers.files import ForeignFile, ForeignFileError, ImportFileSet, parse_number
 from iolab.importers.foreign_run import (
     ForeignRun,
-    ImportedRun,
+    ImportedRunDetails,
     OperationFigures,
     indicator_for_block_size,
 )
@@ -105,7 +105,7 @@ def _gdsio_run(file: ForeignFile, line_number: int, match: re.Match[str]) -> For
             }
         ),
     )
-    details = ImportedRun(
+    details = ImportedRunDetails(
         tool="gdsio",
         version="",
         files=(file.name,),
@@ -195,7 +195,7 @@ def _nixl_run(
         lat_mean_ns=parse_scaled_number(row.get("Avg Lat. (us)"), NS_PER_US),
         printed=truncated_names_and_values(row),
     )
-    details = ImportedRun(
+    details = ImportedRunDetails(
         tool="nixlbench",
         version="",
         files=(file.name,),

@@ -19,8 +19,8 @@ from iolab.importers.files import (
 from iolab.importers.foreign_run import (
     ForeignRun,
     ImportedClient,
-    ImportedHost,
-    ImportedRun,
+    ImportedClientDetails,
+    ImportedRunDetails,
     OperationFigures,
 )
 from iolab.importers.ior import IorImporter
@@ -84,13 +84,13 @@ class Io500Importer:
                 file.line_coverage.mark_read(number)
             else:
                 _mark_coverage_of_line_without_result(file, number, line)
-        _mark_neighbour_files(file, [run.details.files for run in runs], file_set)
+        _mark_files_beside_summary(file, [run.details.files for run in runs], file_set)
         if not runs:
             raise ForeignFileError("there is no line of a result.")
         return runs
 
 
-def _mark_neighbour_files(
+def _mark_files_beside_summary(
     file: ForeignFile, used_file_names_by_run: Sequence[Sequence[str]], file_set: ImportFileSet
 ) -> None:
     """Mark what IO500 wrote beside its summary; all other files are read for themselves."""
@@ -167,10 +167,10 @@ def _foreign_run_of_phase(
         bw_bytes_per_s=value * GIB if is_io else None,
         printed=((match["unit"], match["value"]), ("time (s)", match["seconds"])),
     )
-    details = ImportedRun(tool="io500", version=_io500_version(file), files=(file.name,))
+    details = ImportedRunDetails(tool="io500", version=_io500_version(file), files=(file.name,))
     is_invalid = "invalid" in f"{match['mark']}{match['rest']}".lower()
     errors = ("IO500 calls this result invalid",) if is_invalid else ()
-    host = ImportedHost(f"{file.name}:{line_number}", (figures,), errors=errors)
+    host = ImportedClientDetails(f"{file.name}:{line_number}", (figures,), errors=errors)
     run = ForeignRun(
         name=excerpt(name, NAME_CHARACTERS),
         details=details,

@@ -20,8 +20,8 @@ from iolab.importers.files import (
 from iolab.importers.foreign_run import (
     ForeignRun,
     ImportedClient,
-    ImportedHost,
-    ImportedRun,
+    ImportedClientDetails,
+    ImportedRunDetails,
     OperationFigures,
 )
 from iolab.importers.sections import OutputSection, split_into_sections
@@ -211,14 +211,14 @@ def _run_of_row(
             for name, value in row.items()
         ),
     )
-    details = ImportedRun(
+    details = ImportedRunDetails(
         tool="ior",
         version=excerpt(version[1], NAME_CHARACTERS) if version else "",
         files=(section.file.name,),
         buffered=None if not command else _DIRECT.search(command) is None,
         notes=("rates are of all tasks together, over open, transfer and close",),
     )
-    host = ImportedHost(f"{section.file.name}:{line_number}", (figures,), errors=errors)
+    host = ImportedClientDetails(f"{section.file.name}:{line_number}", (figures,), errors=errors)
     return ForeignRun(
         name=f"ior {row['access']}",
         details=details,

@@ -27,9 +27,9 @@ from iolab.importers.foreign_run import (
     Bins,
     ForeignRun,
     ImportedClient,
-    ImportedHost,
+    ImportedClientDetails,
     ImportedInterval,
-    ImportedRun,
+    ImportedRunDetails,
     OperationFigures,
     is_limited_by_target_rate,
 )
@@ -231,13 +231,13 @@ def _db_bench_run(
         "compression": header.compression,
         "build": header.build.value if header.build else None,
     }
-    details = ImportedRun(
+    details = ImportedRunDetails(
         tool="db_bench",
         version=excerpt(output.version, NAME_CHARACTERS),
         files=(file.name,),
         data_bytes=header.keys * each if header.keys and each else None,
     )
-    host = ImportedHost(
+    host = ImportedClientDetails(
         f"{file.name}: {excerpt(result.benchmark, NAME_CHARACTERS)}",
         (figures, *kinds),
         errors=tuple(
@@ -418,14 +418,14 @@ class YcsbImporter:
         command = next((line for line in lines if line.startswith(_COMMAND)), "")
         settings = _ycsb_settings(command.removeprefix(_COMMAND))
         numbers = {name: parse_number(value) for name, value in settings.items()}
-        details = ImportedRun(
+        details = ImportedRunDetails(
             tool="ycsb",
             version=excerpt(output.version, NAME_CHARACTERS),
             files=(file.name,),
             claimed_totals=(claimed,),
             paced=is_limited_by_target_rate(numbers.get("target"), claimed.rate_per_s),
         )
-        host = ImportedHost(
+        host = ImportedClientDetails(
             f"{file.name}: [OVERALL]",
             figures,
             errors=tuple(excerpt(message, SENTENCE_CHARACTERS) for message in output.messages),

@@ -22,8 +22,8 @@ from iolab.importers.files import (
 from iolab.importers.foreign_run import (
     ForeignRun,
     ImportedClient,
-    ImportedHost,
-    ImportedRun,
+    ImportedClientDetails,
+    ImportedRunDetails,
     OperationFigures,
 )
 from iolab.importers.sections import OutputSection, split_into_sections
@@ -150,13 +150,13 @@ def _run_of_row(
             zip(_STATISTICS, (f"{value:.3f}" for value in row.max_min_mean_stddev), strict=True)
         ),
     )
-    details = ImportedRun(
+    details = ImportedRunDetails(
         tool="mdtest",
         version=excerpt(output.version, NAME_CHARACTERS),
         files=(section.file.name,),
         notes=tuple(_run_notes(output)),
     )
-    host = ImportedHost(
+    host = ImportedClientDetails(
         f"{section.file.name}:{row.line_number}",
         (figures,),
         errors=tuple(excerpt(error, SENTENCE_CHARACTERS) for error in errors),

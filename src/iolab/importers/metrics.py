@@ -19,7 +19,12 @@ from iolab.core.bins import PERCENTILES as RESULT_PERCENTILES
 from iolab.core.histogram import Histogram, dense_counts
 from iolab.core.metric import Metric
 from iolab.core.run import RunRecord
-from iolab.importers.foreign_run import ImportedHost, ImportedJob, ImportedRun, OperationFigures
+from iolab.importers.foreign_run import (
+    ImportedClientDetails,
+    ImportedJob,
+    ImportedRunDetails,
+    OperationFigures,
+)
 
 PERCENTILES: Final = tuple(
     sorted({*RESULT_PERCENTILES, ("p90", 90.0), ("p95", 95.0)}, key=itemgetter(1))
@@ -34,8 +39,8 @@ class ImportedView(RunView, kw_only=True):
     told.
     """
 
-    imported_run: ImportedRun
-    clients: tuple[ImportedHost, ...]
+    imported_run: ImportedRunDetails
+    clients: tuple[ImportedClientDetails, ...]
     client_spans_ns: tuple[tuple[int, int] | None, ...]
     histograms: Mapping[tuple[int, str], Histogram]
 
@@ -75,7 +80,7 @@ def histograms_by_client_and_operation(record: RunRecord) -> dict[tuple[int, str
     """The latencies of each client and operation, with the extremes that its tool tells."""
     job, by_operation = ImportedJob.require_type(record.run.point.job), {}
     for index, host in enumerate(record.hosts):
-        for figure in ImportedHost.require_type(host.details).figures:
+        for figure in ImportedClientDetails.require_type(host.details).figures:
             way = job.operation_code(figure.operation)
             rows = (record.bins.host == index) & (record.bins.direction == way)
             if not rows.any():

@@ -30,8 +30,8 @@ from iolab.importers.fio_units import is_option_on, parse_fio_bytes, parse_fio_s
 from iolab.importers.foreign_run import (
     ForeignRun,
     ImportedClient,
-    ImportedHost,
-    ImportedRun,
+    ImportedClientDetails,
+    ImportedRunDetails,
     OperationFigures,
     indicator_for_block_size,
 )
@@ -652,11 +652,11 @@ def _summary_run(
     depth = int(parse_number(settings.get("iodepth", "")) or 0)
     jobs = int(parse_number(settings.get("numjobs", "1")) or 1)
     size = parse_fio_bytes(settings.get("size", ""))
-    host = ImportedHost(f"{file.name}:{line_number}", figures)
+    host = ImportedClientDetails(f"{file.name}:{line_number}", figures)
     seconds = max((figure.seconds or 0.0 for figure in figures), default=0.0) or None
     return ForeignRun(
         name=short_distinct_name(name),
-        details=ImportedRun(
+        details=ImportedRunDetails(
             tool=tool,
             version=excerpt(version, NAME_CHARACTERS),
             files=(file.name,),

@@ -11,7 +11,7 @@ import msgspec
 from iolab.importers.files import ForeignFile, ForeignFileError, ImportFileSet, parse_number
 from iolab.importers.foreign_run import (
     ForeignRun,
-    ImportedRun,
+    ImportedRunDetails,
     OperationFigures,
     indicator_for_block_size,
 )
@@ -169,7 +169,7 @@ def _run_of_totals(
         lat_max_ns=_latency_ns(totals, "max"),
         printed=truncated_names_and_values(totals),
     )
-    details = ImportedRun(
+    details = ImportedRunDetails(
         tool="rados bench",
         version="",
         files=(file.name,),

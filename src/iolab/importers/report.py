@@ -10,7 +10,7 @@ from iolab.core.metric import RunResult
 from iolab.core.run import RunRecord
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob
-from iolab.importers.foreign_run import FIRST_OTHER_OPERATION, ImportedHost, ImportedJob
+from iolab.importers.foreign_run import FIRST_OTHER_OPERATION, ImportedClientDetails, ImportedJob
 from iolab.importers.metrics import PERCENTILES, histograms_by_client_and_operation
 from iolab.report.brief import LatencyCurves, LoadReport
 from iolab.report.charts.run_series import latency_curve, throughput_and_latency_panels
@@ -128,7 +128,7 @@ class ImportedReport(SingleFigureReport):
         rows = tuple(
             row_of_cells(host.details.source_location, figure.operation, name, text)
             for host in hosts
-            if isinstance(host.details, ImportedHost)
+            if isinstance(host.details, ImportedClientDetails)
             for figure in host.details.figures
             for name, text in figure.printed
         )

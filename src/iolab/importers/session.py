@@ -80,8 +80,8 @@ _SHOWN: Final = {"rw": "", "bs": "bs", "iodepth": "iodepth", "numjobs": "numjobs
 class PlannedImport(Record):
     """A run with its place in the plan, and the files that tell of it."""
 
-    planned: PlannedRun
-    run: ForeignRun
+    planned_run: PlannedRun
+    foreign_run: ForeignRun
     files: tuple[ForeignFile, ...]
 
 
@@ -151,7 +151,7 @@ def plan_imported_session(
     title = f"{title}: {'; '.join(workload.title for workload in workloads[:TITLES_MAX])}"
     title += " ..." if len(workloads) > TITLES_MAX else ""
     study = _imported_study(configuration, title, tuple(hosts), tuple(workloads), placed)
-    planned = tuple(each.planned for each in placed)
+    planned = tuple(each.planned_run for each in placed)
     digest = content_digest([run.point.digest for run in planned])
     budget = PlanDemand(0.0, (), 0, 0, 0)
     return ImportedSession(study, Plan(STUDY_ID, digest, (), planned, budget, ()), tuple(placed))
@@ -268,10 +268,12 @@ def _imported_study(
     runs: Sequence[PlannedImport],
 ) -> Study:
     files = tuple(dict.fromkeys(file.name for placed in runs for file in placed.files))
-    tools = ", ".join(dict.fromkeys(_tool_with_version(placed.run) for placed in runs))
+    tools = ", ".join(dict.fromkeys(_tool_with_version(placed.foreign_run) for placed in runs))
     text = "# Imported: no study made these runs. They were read from\n"
     text += "".join(f"#   {name}\n" for name in files)
-    seconds = max((placed.run.details.requested_runtime_s or 0.0 for placed in runs), default=0.0)
+    seconds = max(
+        (placed.foreign_run.details.requested_runtime_s or 0.0 for placed in runs), default=0.0
+    )
     return Study(
         id=STUDY_ID,
         title=title,
@@ -307,12 +309,18 @@ def _distinct_client_names(clients: Sequence[ImportedClient]) -> tuple[str, ...]
 
 def run_record(planned_import: PlannedImport, kept_files: Sequence[ForeignFile] = ()) -> RunRecord:
     """The evidence of one run as the store keeps it, with those of its files as they are."""
-    run, job = planned_import.run, ImportedJob.require_type(planned_import.planned.point.job)
+    run, job = (
+        planned_import.foreign_run,
+        ImportedJob.require_type(planned_import.planned_run.point.job),
+    )
     names = _distinct_client_names(run.clients)
     details = run.details
     if run.ended_real_ns is None:
         details = replace(details, dated_by="the file's last change")
-    dated, begins = _run_timestamp_ns(planned_import), _client_start_times_ns(planned_import)
+    dated, begins = (
+        _run_end_or_file_change_ns(planned_import),
+        _client_start_times_ns(planned_import),
+    )
     ends = [
         begin + client_runtime_ns(client) for begin, client in zip(begins, run.clients, strict=True)
     ]
@@ -331,7 +339,7 @@ def run_record(planned_import: PlannedImport, kept_files: Sequence[ForeignFile] 
         if place in owners and file in kept_files
     )
     return RunRecord(
-        run=planned_import.planned,
+        run=planned_import.planned_run,
         status=RunStatus.FAILED if failed else RunStatus.DONE,
         failure=run.failure,
         started_real_ns=min(begins, default=dated),
@@ -350,17 +358,19 @@ def run_record(planned_import: PlannedImport, kept_files: Sequence[ForeignFile] 
     )
 
 
-def _run_timestamp_ns(planned_import: PlannedImport) -> int:
+def _run_end_or_file_change_ns(planned_import: PlannedImport) -> int:
     """The moment of a run as its tool says it, else the last change of its files."""
-    if planned_import.run.ended_real_ns is not None:
-        return planned_import.run.ended_real_ns
+    if planned_import.foreign_run.ended_real_ns is not None:
+        return planned_import.foreign_run.ended_real_ns
     return max(file.modified_ns for file in planned_import.files)
 
 
 def _client_start_times_ns(planned_import: PlannedImport) -> list[int]:
     """When each client began; where that is not told, by the run's moment and how long it took."""
-    usual = _run_timestamp_ns(planned_import) - _longest_runtime_ns(planned_import.run)
-    clients = planned_import.run.clients
+    usual = _run_end_or_file_change_ns(planned_import) - _longest_runtime_ns(
+        planned_import.foreign_run
+    )
+    clients = planned_import.foreign_run.clients
     return [usual if client.start_ns is None else client.start_ns for client in clients]
 
 
@@ -477,7 +487,8 @@ def write_imported_session(
     is_new = not directory.exists()
     results: dict[str, RunResult] = {}
     begins = [
-        min(_client_start_times_ns(run), default=_run_timestamp_ns(run)) for run in session.runs
+        min(_client_start_times_ns(run), default=_run_end_or_file_change_ns(run))
+        for run in session.runs
     ]
     measured = min(begins, default=0)
     now = time.time_ns()

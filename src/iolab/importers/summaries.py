@@ -11,8 +11,8 @@ from iolab.importers.files import NAME_CHARACTERS, ForeignFile, parse_number, sh
 from iolab.importers.foreign_run import (
     ForeignRun,
     ImportedClient,
-    ImportedHost,
-    ImportedRun,
+    ImportedClientDetails,
+    ImportedRunDetails,
     OperationFigures,
 )
 from iolab.text import excerpt
@@ -36,7 +36,7 @@ def parse_scaled_number(text: str | None, factor: float) -> float | None:
 
 
 def summary_row_run(
-    details: ImportedRun,
+    details: ImportedRunDetails,
     name: str,
     file_and_line: tuple[ForeignFile, int],
     figures: tuple[OperationFigures, ...],
@@ -52,7 +52,7 @@ def summary_row_run(
     """A run of the figures of one row, which stands at a line of a file."""
     file, line = file_and_line
     seconds = max((figure.seconds or 0.0 for figure in figures), default=0.0) or None
-    host = ImportedHost(f"{file.name}:{line}", figures, errors=errors)
+    host = ImportedClientDetails(f"{file.name}:{line}", figures, errors=errors)
     return ForeignRun(
         name=short_distinct_name(name),
         details=details,

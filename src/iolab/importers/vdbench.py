@@ -18,9 +18,9 @@ from iolab.importers.files import (
 from iolab.importers.foreign_run import (
     ForeignRun,
     ImportedClient,
-    ImportedHost,
+    ImportedClientDetails,
     ImportedInterval,
-    ImportedRun,
+    ImportedRunDetails,
     OperationFigures,
     indicator_for_block_size,
     is_limited_by_target_rate,
@@ -131,7 +131,7 @@ def _foreign_run_of_averages(
     asked = parse_number(row.get("reqrate", ""))
     block = parse_number(row.get("xfersize", ""))
     threads = parse_number(row.get("threads", ""))
-    details = ImportedRun(
+    details = ImportedRunDetails(
         tool="vdbench",
         version=excerpt(row.get("version", ""), NAME_CHARACTERS).replace("n/a", ""),
         files=(file.name,),
@@ -146,7 +146,7 @@ def _foreign_run_of_averages(
         clients=(
             ImportedClient(
                 "all slaves",
-                ImportedHost(f"{file.name}:{line_number}", figures),
+                ImportedClientDetails(f"{file.name}:{line_number}", figures),
                 intervals=tuple(_imported_intervals(intervals, ways, step)),
                 runtime_s=seconds,
             ),

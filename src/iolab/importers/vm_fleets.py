@@ -15,7 +15,7 @@ from iolab.importers.files import (
     broken_csv_error,
     parse_number,
 )
-from iolab.importers.foreign_run import MIXED, ForeignRun, ImportedRun, OperationFigures
+from iolab.importers.foreign_run import MIXED, ForeignRun, ImportedRunDetails, OperationFigures
 from iolab.importers.summaries import (
     parse_scaled_number,
     summary_row_run,
@@ -119,7 +119,7 @@ def _hci_run(
         latency = parse_scaled_number(values.get(key), NS_PER_MS)
         if latency:
             figures.append(OperationFigures(operation=operation, lat_mean_ns=latency, weight=0))
-    details = ImportedRun(
+    details = ImportedRunDetails(
         tool="HCIBench",
         version=names.get("Version", ""),
         files=(file.name,),
@@ -218,7 +218,7 @@ def _vm_fleet_run(
     if cutoff not in ("No", ""):
         notes += (f"VMFleet ended the search here: {excerpt(cutoff, 60)}",)
     return summary_row_run(
-        ImportedRun(tool="VMFleet", version="", files=(file.name,), notes=notes),
+        ImportedRunDetails(tool="VMFleet", version="", files=(file.name,), notes=notes),
         values.get("RunLabel") or "VMFleet",
         (file, line_number),
         tuple(figures),

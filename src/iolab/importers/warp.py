@@ -34,9 +34,9 @@ from iolab.importers.files import (
 from iolab.importers.foreign_run import (
     ForeignRun,
     ImportedClient,
-    ImportedHost,
+    ImportedClientDetails,
     ImportedInterval,
-    ImportedRun,
+    ImportedRunDetails,
     OperationFigures,
 )
 from iolab.importers.object_requests import (
@@ -292,7 +292,7 @@ def _run_of_log(file: ForeignFile, log: _WarpLog, operations: Sequence[str]) -> 
         notes.append("first bytes are not told: the log has the end of a request in their place")
     return ForeignRun(
         name=request_run_name(tool, operations),
-        details=ImportedRun(tool=tool, version="", files=(file.name,), notes=tuple(notes)),
+        details=ImportedRunDetails(tool=tool, version="", files=(file.name,), notes=tuple(notes)),
         clients=tuple(clients),
         settings=tuple(asked.items()),
         ignored_setting_reasons=IGNORED,
@@ -334,7 +334,7 @@ def _imported_client(
                 )
                 places, counts = np.unique(bin_index_of_ns(latencies_ns), return_counts=True)
                 bins[part] = dict(zip(places.tolist(), counts.tolist(), strict=True))
-    host = ImportedHost(
+    host = ImportedClientDetails(
         f"{file.name}: {excerpt(name, NAME_CHARACTERS) or 'all requests'}",
         tuple(figures),
         errors=tuple(f"{text} ({count} times)" for text, count in log.errors.get(name, {}).items()),
@@ -494,7 +494,7 @@ def _run_of_document(
         for part in parts.values()
         for text in (part.get("first_errors") or ())
     )
-    host = ImportedHost(
+    host = ImportedClientDetails(
         f"{file.name}:{line_number}",
         tuple(figures),
         errors=tuple(errors)[:ERRORS_MAX],
@@ -502,7 +502,7 @@ def _run_of_document(
     )
     return ForeignRun(
         name=request_run_name("warp", operations),
-        details=ImportedRun(
+        details=ImportedRunDetails(
             tool="warp",
             version=excerpt(str(document.get("warp_version") or ""), NAME_CHARACTERS),
             files=(file.name,),

@@ -45,7 +45,7 @@ from iolab.study.kinds import StudyKinds
 from iolab.study.load_tables import LoadTable
 from iolab.study.scenario import build_scenario_plan, neighbour_workload_ids
 from iolab.study.ssh_addresses import parse_jump_host
-from iolab.study.tables import StudyTables, expand_clients
+from iolab.study.tables import StudyTables, expand_nodes_to_clients
 from iolab.study.values import program_option_text
 from iolab.units import parse_size
 
@@ -97,7 +97,9 @@ def build_study(
         answer=heading.answer,
         source=heading.source,
         configurations=tuple(
-            _build_configuration(table, expand_clients(table.hosts, clients), nodes, tables.target)
+            _build_configuration(
+                table, expand_nodes_to_clients(table.hosts, clients), nodes, tables.target
+            )
             for _, table in tables.items_of_table("configuration", ConfigurationTable)
         ),
         hosts=hosts,

@@ -95,7 +95,7 @@ def target_host_names(tables: StudyTables, configuration: ConfigurationTable) ->
     every = {
         host.name: host.node or "" for host in _host_tables(tables) if host.role is HostRole.CLIENT
     }
-    return list(expand_clients(configuration.hosts, every))
+    return list(expand_nodes_to_clients(configuration.hosts, every))
 
 
 def smallest_fleet_client_count(tables: StudyTables, configuration: ConfigurationTable) -> int:
@@ -113,7 +113,7 @@ def smallest_fleet_client_count(tables: StudyTables, configuration: Configuratio
     return min([len(names), *fleets, *counts])
 
 
-def expand_clients(
+def expand_nodes_to_clients(
     host_or_node_names: Iterable[str] | None, node_by_client: Mapping[str, str]
 ) -> tuple[str, ...]:
     """The clients of a configuration that names hosts or their nodes, or None for all.

@@ -77,7 +77,7 @@ class SubmittedRow(Record, dict=True):
         return self.folders
 
     @cached_property
-    def rates(self) -> Sequence[PublishedRate]:
+    def published_rates(self) -> Sequence[PublishedRate]:
         """What it claims."""
         match self.benchmark:
             case Benchmark.TRAINING:
@@ -90,7 +90,7 @@ class SubmittedRow(Record, dict=True):
     @property
     def figure_text(self) -> str:
         """The figures as a person reads them."""
-        texts = [each.printed for each in self.rates]
+        texts = [each.printed for each in self.published_rates]
         return "; ".join(texts) or "no figure"
 
     @cached_property

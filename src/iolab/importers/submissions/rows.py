@@ -15,8 +15,8 @@ from iolab.importers.foreign_run import (
     FileEvidence,
     ForeignRun,
     ImportedClient,
-    ImportedHost,
-    ImportedRun,
+    ImportedClientDetails,
+    ImportedRunDetails,
     OperationFigures,
 )
 from iolab.importers.submissions.checkpoint_rules import checkpoint_evidence
@@ -174,7 +174,7 @@ def _judged_row(row: SubmittedRow) -> JudgedRow:
     return JudgedRow(
         row.name,
         row.figure_text,
-        row_status(evidence) if row.rates else RowStatus.UNSUPPORTED,
+        row_status(evidence) if row.published_rates else RowStatus.UNSUPPORTED,
         kept,
         runs,
     )
@@ -210,7 +210,7 @@ def _foreign_runs(row: SubmittedRow, evidence: tuple[FileEvidence, ...]) -> Iter
     """A run of a session for each option that the row has figures of."""
     folder = row.folders[0]
     options: dict[int | None, list[PublishedRate]] = {}
-    for rate in row.rates:
+    for rate in row.published_rates:
         options.setdefault(rate.option, []).append(rate)
     start_and_end_times = folder.start_and_end_times
     for option, rates in options.items():
@@ -223,7 +223,7 @@ def _foreign_runs(row: SubmittedRow, evidence: tuple[FileEvidence, ...]) -> Iter
             )
             for rate in rates
         }
-        host = ImportedHost(folder.file_label(SUMMARY), tuple(figures.values()))
+        host = ImportedClientDetails(folder.file_label(SUMMARY), tuple(figures.values()))
         seconds = next((rate.seconds for rate in rates if rate.seconds), None)
         settings: list[tuple[str, int | str]] = [
             ("accelerators", int(number_at_keys(folder.summary, "num_accelerators") or 0)),
@@ -231,7 +231,7 @@ def _foreign_runs(row: SubmittedRow, evidence: tuple[FileEvidence, ...]) -> Iter
         ]
         if option is not None:
             settings.append(("option", option))
-        details = ImportedRun(
+        details = ImportedRunDetails(
             tool=TOOLS[row.benchmark],
             version="",
             files=tuple(each.file_label(SUMMARY) for each in row.folders)[:EVIDENCE_KEPT_MAX],

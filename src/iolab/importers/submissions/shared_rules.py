@@ -137,7 +137,7 @@ def line_rate_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
         if match and (number := parse_finite_number(text)) is not None:
             interfaces.setdefault(f"{match[1]} {match[2]}", {})[match[3]] = number
     clients = {key.split(" ")[0] for key in interfaces}
-    if not clients or not row.rates:
+    if not clients or not row.published_rates:
         return
     bits_per_s = sum(
         each.get("speed", 0.0)
@@ -146,7 +146,7 @@ def line_rate_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
         for key, each in interfaces.items()
     )
     line_bytes_per_s = bits_per_s * 1e9 / 8
-    fastest = max(row.rates, key=lambda rate: rate.bytes_per_s)
+    fastest = max(row.published_rates, key=lambda rate: rate.bytes_per_s)
     if line_bytes_per_s <= 0:
         return
     text = (
