@@ -84,7 +84,7 @@ GUESTS: Final = BootedHostKind(
 
 for _kind in LOADS:
     declare_tagged_classes(_kind.job_class_paths)
-    declare_metrics(_kind.metrics)
+    declare_metrics(_kind.non_operation_metrics)
 declare_metrics(POWER_METRICS)
 declare_metrics(WEAR_METRICS)
 
@@ -158,7 +158,11 @@ def analysis_kinds() -> AnalysisKinds:
     from iolab.analysis.kinds import AnalysisKinds
 
     loads = {job: cache(kind.make_analysis) for kind in LOADS for job in kind.job_class_paths}
-    specs = (*(spec for kind in LOADS for spec in kind.metrics), *POWER_METRICS, *WEAR_METRICS)
+    specs = (
+        *(spec for kind in LOADS for spec in kind.non_operation_metrics),
+        *POWER_METRICS,
+        *WEAR_METRICS,
+    )
     declared = dict.fromkeys(spec.key for spec in specs)
     return AnalysisKinds(loads, (import_attribute(GUESTS.analysis)(),), tuple(declared))
 

@@ -75,7 +75,7 @@ def judged_by() -> dict[str, Any]:
     checks = {kind.name: analysis_kinds().checks_for_job(kind.job_types[0]) for kind in LOADS}
     judges = {one.judge.__module__ for each in checks.values() for one in each}
     rates = {key for kind in LOADS for key in kind.make_analysis().operation_metrics}
-    declared = {one.key for kind in LOADS for one in kind.metrics}
+    declared = {one.key for kind in LOADS for one in kind.non_operation_metrics}
     return {
         "checks": {name: [one.code for one in each] for name, each in checks.items()},
         "limits": sorted(

@@ -21,7 +21,7 @@ from iolab.loads.keyvalue.workload import (
     YCSB_ENGINE,
     DbBenchJob,
     YcsbJob,
-    server_settings,
+    server_settings_or_embedded,
 )
 from iolab.loads.metadata.workload import METADATA_ENGINE, MetadataJob
 from iolab.study.inventory import Inventory
@@ -166,7 +166,7 @@ def test_every_server_can_be_asked_for_on_the_command_line() -> None:
     ):
         for scale in ("full", "small"):
             study = parse_study(text, "s", StudyOverrides("/mnt/t", scale, sets))
-            assert server_settings(study).kind.value == kind
+            assert server_settings_or_embedded(study).kind.value == kind
             assert list(tight_memory_limit_notes(study, make_plan(study).points)) == []
 
 

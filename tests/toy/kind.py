@@ -64,8 +64,8 @@ class AppendStudy(LoadStudyKind):
 KIND: Final = LoadKind(
     "append",
     {"append": f"{__name__}:AppendJob"},
-    session=f"{__package__}.engine:SESSION",
-    study=f"{__name__}:AppendStudy",
-    analysis=f"{__package__}.analysis:AppendAnalysis",
-    metrics=(VARIATION,),
+    session_kind_path=f"{__package__}.engine:SESSION",
+    study_kind_path=f"{__name__}:AppendStudy",
+    analysis_path=f"{__package__}.analysis:AppendAnalysis",
+    non_operation_metrics=(VARIATION,),
 )

@@ -200,7 +200,7 @@ def _run_with_intervals(
 def _db_bench_run(
     file: ForeignFile,
     output: db_bench_output.DbBenchOutput,
-    result: db_bench_output.BenchmarkOutput,
+    result: db_bench_output.BenchmarkResult,
     histograms: Mapping[str, OperationFigures],
     ended_ns: int | None,
 ) -> ForeignRun:

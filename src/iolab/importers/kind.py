@@ -9,7 +9,7 @@ from iolab.loads.kind import LoadKind
 KIND: Final = LoadKind(
     "imported",
     {"imported": "iolab.importers.foreign_run:ImportedJob"},
-    session="iolab.session.kinds:NO_LOAD_SESSION",
-    analysis="iolab.importers.analysis:ImportedAnalysis",
-    report="iolab.importers.report:ImportedReport",
+    session_kind_path="iolab.session.kinds:NO_LOAD_SESSION",
+    analysis_path="iolab.importers.analysis:ImportedAnalysis",
+    report_path="iolab.importers.report:ImportedReport",
 )

@@ -27,21 +27,22 @@ class LoadKind(Record):
     `job_class_paths` are what its workloads ask clients to do, by their names in documents; the
     module of a job has the other parts of records that are the kind's.
 
-    `study`, `analysis` and `report` name subclasses of `LoadStudyKind`, `LoadAnalysis` and
-    `LoadReport`, `session` a `LoadSessionKind`. The defaults are those of load whose operations are
-    reads and writes, one figure and one latency a run. `metrics` are those of its results that are
-    no rates and latencies of operations, `document_list_names` the lists that its results add to
-    `iolab show --json`, which are empty for other kinds. `study_words` are its engines and its own
-    table: a study file without any of them is read without the kind, one with faults by all kinds.
+    `study_kind_path`, `analysis_path` and `report_path` are of subclasses of `LoadStudyKind`,
+    `LoadAnalysis` and `LoadReport`, `session_kind_path` of a `LoadSessionKind`. The defaults
+    are those of load whose operations are reads and writes, one figure and one latency a run.
+    `non_operation_metrics` are those of its results that are no rates and latencies of operations,
+    `document_list_names` the lists that its results add to `iolab show --json`, which are empty for
+    other kinds. `study_words` are its engines and its own table: a study file without any of them
+    is read without the kind, one with faults by all kinds.
     """
 
     name: str
     job_class_paths: Mapping[str, str]
-    session: str
-    study: str = "iolab.study.kinds:LoadStudyKind"
-    analysis: str = "iolab.analysis.kinds:LoadAnalysis"
-    report: str = "iolab.report.single_figure:SingleFigureReport"
-    metrics: tuple[MetricSpec, ...] = ()
+    session_kind_path: str
+    study_kind_path: str = "iolab.study.kinds:LoadStudyKind"
+    analysis_path: str = "iolab.analysis.kinds:LoadAnalysis"
+    report_path: str = "iolab.report.single_figure:SingleFigureReport"
+    non_operation_metrics: tuple[MetricSpec, ...] = ()
     document_list_names: tuple[str, ...] = ()
     study_words: tuple[str, ...] = ()
 
@@ -52,20 +53,20 @@ class LoadKind(Record):
 
     def make_study_kind(self) -> LoadStudyKind:
         """Its part of studies and plans."""
-        made: LoadStudyKind = import_attribute(self.study)()
+        made: LoadStudyKind = import_attribute(self.study_kind_path)()
         return made
 
     def make_session_kind(self) -> LoadSessionKind:
         """Its part of sessions."""
-        session: LoadSessionKind = import_attribute(self.session)
+        session: LoadSessionKind = import_attribute(self.session_kind_path)
         return session
 
     def make_analysis(self) -> LoadAnalysis[Any]:
         """Its part of analysis."""
-        made: LoadAnalysis[Any] = import_attribute(self.analysis)()
+        made: LoadAnalysis[Any] = import_attribute(self.analysis_path)()
         return made
 
     def make_report(self, host_report: BootedHostsReport) -> LoadReport:
         """Its part of reports; `host_report` reports hosts that are booted."""
-        made: LoadReport = import_attribute(self.report)(self.job_types, host_report)
+        made: LoadReport = import_attribute(self.report_path)(self.job_types, host_report)
         return made

@@ -35,7 +35,7 @@ from iolab.loads.keyvalue.workload import (
     StoreShape,
     TableShape,
     YcsbJob,
-    server_settings,
+    server_settings_or_embedded,
 )
 from tests.analysis.records import tables_of_rows
 from tests.report.counters import counters
@@ -122,7 +122,7 @@ def made(source: Source, run: PlannedRun) -> RunRecord:
         bins=sparse,
         counters=_device(table, len(names), seconds, rate),
         outputs=(),
-        details=_server(server_settings(source.study))
+        details=_server(server_settings_or_embedded(source.study))
         if isinstance(run.point.job, YcsbJob)
         else None,
     )

@@ -49,7 +49,7 @@ def java_that_says(folder: Path, said: str, code: int = 0) -> str:
 
 def asked(program: str) -> JavaInstallation:
     async def work(host: Host) -> JavaInstallation:
-        return await find_java(host, program, oldest=11)
+        return await find_java(host, program, oldest_release=11)
 
     return on_this_machine(work)
 

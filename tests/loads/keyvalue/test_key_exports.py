@@ -15,7 +15,7 @@ from iolab.loads.keyvalue.workload import (
     ReportedStatistic,
     key_value_details_of_host,
     server_details_of_run,
-    server_settings,
+    server_settings_or_embedded,
 )
 from iolab.published.audit.document import parse_published_set
 from iolab.published.report import published_tables
@@ -52,7 +52,7 @@ def hostile_keys() -> KeySource:
         study,
         configurations=tuple(replace(one, title=EVERY) for one in study.configurations),
         workloads=tuple(replace(one, title=EVERY) for one in study.workloads),
-        server=replace(server_settings(study), keyspace=EVERY, consistency=EVERY),
+        server=replace(server_settings_or_embedded(study), keyspace=EVERY, consistency=EVERY),
     )
     words = (ReportedStatistic(EVERY, 1.0, EVERY),)
     for run in source.plan.runs:

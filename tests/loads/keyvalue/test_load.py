@@ -15,8 +15,8 @@ from iolab.loads.keyvalue.metrics import (
     WHOLE_OPERATION_WEIGHTS,
     key_value_metrics,
     merge_binned_latencies,
+    metrics_with_key_value_intervals,
     sum_key_value_operations,
-    with_key_value_intervals,
 )
 from iolab.loads.keyvalue.workload import BinnedLatency, LatencyBin, key_value_details_of_host
 from tests.analysis.records import GO_NS, SECOND
@@ -237,7 +237,7 @@ def test_a_rate_has_the_steady_parts_interval_where_it_is_of_that(
     load = sum_key_value_operations(record)
     steady = SteadinessView(replace(STEADY, status=status), Window(0, 1), 0.0, 0, excess)
     metrics = key_value_metrics(load, YCSB)
-    rate = with_key_value_intervals(metrics, record, load, steady)["ops_per_s"]
+    rate = metrics_with_key_value_intervals(metrics, record, load, steady)["ops_per_s"]
     assert rate.value == pytest.approx(4_000)
     if known:
         assert rate.low == pytest.approx(3_880)

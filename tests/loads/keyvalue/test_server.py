@@ -10,7 +10,7 @@ from iolab.loads.keyvalue.workload import (
     ServerKind,
     ServerSettings,
     YcsbJob,
-    server_settings,
+    server_settings_or_embedded,
 )
 from iolab.study.parse import StudyOverrides, overrides_for_resume
 from tests.loads.keyvalue.key_value_studies import db_bench, ycsb
@@ -65,10 +65,10 @@ def test_every_key_of_the_server_reaches_the_study() -> None:
 
 def test_the_server_is_set_from_the_command_line_and_remembered() -> None:
     study = load(ycsb(), "server.kind=given", "server.addresses=db-1:9042,[2001:db8::1]:9043")
-    assert server_settings(study).kind is ServerKind.EXTERNAL
-    assert server_settings(study).addresses == ("db-1:9042", "[2001:db8::1]:9043")
+    assert server_settings_or_embedded(study).kind is ServerKind.EXTERNAL
+    assert server_settings_or_embedded(study).addresses == ("db-1:9042", "[2001:db8::1]:9043")
     assert parse_study(study.text, "again.toml", overrides_for_resume(study)) == study
-    assert server_settings(
+    assert server_settings_or_embedded(
         load(ycsb(), "server.kind=given", "server.addresses=db-1")
     ).addresses == ("db-1",)
 
@@ -128,12 +128,15 @@ def test_a_server_without_ycsb_has_no_effect() -> None:
 
 def test_several_clients_cannot_reach_a_node_that_listens_on_loopback() -> None:
     managed = server('kind = "managed"')
-    assert server_settings(load(managed)).listen == "127.0.0.1"
+    assert server_settings_or_embedded(load(managed)).listen == "127.0.0.1"
     assert "'a' listens on 127.0.0.1, where 'b' of" in told(managed + TWO)[0]
     elsewhere = server('kind = "managed"', 'host = "n"') + '[[host]]\nname = "a"\n' + NODE
     assert "'n' listens on 127.0.0.1, where 'a' of" in told(elsewhere)[0]
-    assert server_settings(load(managed + TWO, "server.listen=192.0.2.7")).listen == "192.0.2.7"
-    assert server_settings(load(elsewhere, "server.listen=192.0.2.7")).host == "n"
+    assert (
+        server_settings_or_embedded(load(managed + TWO, "server.listen=192.0.2.7")).listen
+        == "192.0.2.7"
+    )
+    assert server_settings_or_embedded(load(elsewhere, "server.listen=192.0.2.7")).host == "n"
 
 
 def test_a_hypervisor_is_no_place_for_a_node() -> None:

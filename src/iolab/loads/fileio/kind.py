@@ -9,8 +9,8 @@ from iolab.loads.kind import LoadKind
 KIND: Final = LoadKind(
     "fileio",
     {"io": "iolab.loads.fileio.workload:Job"},
-    session="iolab.loads.fileio.driver:FILE_IO",
-    study="iolab.loads.fileio.study:FileIoStudyKind",
-    analysis="iolab.loads.fileio.analysis:FileAnalysis",
-    report="iolab.loads.fileio.report:FileReport",
+    session_kind_path="iolab.loads.fileio.driver:FILE_IO",
+    study_kind_path="iolab.loads.fileio.study:FileIoStudyKind",
+    analysis_path="iolab.loads.fileio.analysis:FileAnalysis",
+    report_path="iolab.loads.fileio.report:FileReport",
 )

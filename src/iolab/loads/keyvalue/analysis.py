@@ -49,9 +49,9 @@ from iolab.loads.keyvalue.metrics import (
     KeyValueView,
     key_value_host_metrics,
     key_value_metrics,
+    metrics_with_key_value_intervals,
     runtime_window,
     sum_key_value_operations,
-    with_key_value_intervals,
 )
 from iolab.loads.keyvalue.store_checks import (
     check_compaction_debt,
@@ -140,7 +140,7 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
         """See `key_value_metrics`."""
         load = view.key_value_sums
         metrics = key_value_metrics(load, view.key_value_job)
-        return with_key_value_intervals(metrics, view.record, load, view.steadiness_view)
+        return metrics_with_key_value_intervals(metrics, view.record, load, view.steadiness_view)
 
     def host_metrics(self, view: KeyValueView, host_index: int) -> dict[str, Metric]:
         """See `key_value_host_metrics`."""

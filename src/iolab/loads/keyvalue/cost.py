@@ -20,7 +20,7 @@ from iolab.loads.keyvalue.workload import (
     KeyOperation,
     ServerKind,
     YcsbJob,
-    server_settings,
+    server_settings_or_embedded,
 )
 from iolab.record import Record
 from iolab.study.cost import idle_watch_seconds_beyond_settle
@@ -211,7 +211,7 @@ def run_overhead_s(study: Study, job: KeyJob) -> float:
     return (
         YCSB_RUN_S
         + idle_watch_seconds_beyond_settle(study.method)
-        + (NODE_RESTART_S if server_settings(study).kind is ServerKind.MANAGED else 0)
+        + (NODE_RESTART_S if server_settings_or_embedded(study).kind is ServerKind.MANAGED else 0)
     )
 
 
@@ -237,7 +237,7 @@ def key_value_time_items(
         if not of_kind:
             continue
         jobs = [job for _, job in of_kind]
-        server = server_settings(study).kind
+        server = server_settings_or_embedded(study).kind
         loads = sum(
             run_load_duration_s(fixed_s, job, server, clients[point.configuration])
             for point, job in of_kind
@@ -250,9 +250,9 @@ def key_value_time_items(
 
 def _run_overhead_steps_text(study: Study, job: KeyJob) -> str:
     """What a run does beside its load."""
-    if isinstance(job, YcsbJob) and server_settings(study).kind is ServerKind.MANAGED:
+    if isinstance(job, YcsbJob) and server_settings_or_embedded(study).kind is ServerKind.MANAGED:
         return "restore the node and start it, drop caches, watch, commit"
-    if isinstance(job, YcsbJob) and server_settings(study).kind is ServerKind.EXTERNAL:
+    if isinstance(job, YcsbJob) and server_settings_or_embedded(study).kind is ServerKind.EXTERNAL:
         return "start and end it, watch, commit"
     return f"copy {format_bytes(compacted_store_bytes(job))}, drop caches, watch, commit"
 
@@ -260,7 +260,7 @@ def _run_overhead_steps_text(study: Study, job: KeyJob) -> str:
 def _fill_time_items(
     study: Study, points: list[Point], host_write_bytes_per_s: float
 ) -> Iterator[tuple[str, float]]:
-    kind = server_settings(study).kind
+    kind = server_settings_or_embedded(study).kind
     seconds, size, number = 0.0, 0, 0
     for configuration in study.configurations:
         own_points = (point for point in points if point.configuration == configuration.id)
@@ -363,8 +363,8 @@ def max_space_bytes_on_a_host(
     """The same of the host that needs most; 0 without such load."""
     points = [run.point for run in runs if isinstance(run.point.job, KeyJob)]
     hosts = {name for item in study.configurations for name in item.hosts}
-    if server_settings(study).host:
-        hosts.add(server_settings(study).host)
+    if server_settings_or_embedded(study).host:
+        hosts.add(server_settings_or_embedded(study).host)
     return max(
         (space_bytes_on_host(study, points, host, host_write_bytes_per_s) for host in hosts),
         default=0,
@@ -373,7 +373,10 @@ def max_space_bytes_on_a_host(
 
 def has_store_per_client(study: Study, job: KeyJob) -> bool:
     """Whether every client has a store of its own."""
-    return isinstance(job, DbBenchJob) or server_settings(study).kind is ServerKind.EMBEDDED
+    return (
+        isinstance(job, DbBenchJob)
+        or server_settings_or_embedded(study).kind is ServerKind.EMBEDDED
+    )
 
 
 Reflinks = Mapping[tuple[str, str], bool]
@@ -456,6 +459,6 @@ def _store_hosts(study: Study, job: KeyJob, client_names: tuple[str, ...]) -> tu
     """The hosts on whose targets the copies lie; none for a cluster that the user has."""
     if has_store_per_client(study, job):
         return client_names
-    if server_settings(study).kind is ServerKind.EXTERNAL:
+    if server_settings_or_embedded(study).kind is ServerKind.EXTERNAL:
         return ()
-    return (server_settings(study).host or client_names[0],)
+    return (server_settings_or_embedded(study).host or client_names[0],)

@@ -62,7 +62,7 @@ from iolab.loads.keyvalue.workload import (
     ServerSettings,
     TableShape,
     YcsbJob,
-    server_settings,
+    server_settings_or_embedded,
 )
 from iolab.loads.keyvalue.ycsb.clients import (
     DatabaseStartState,
@@ -237,7 +237,7 @@ class YcsbDriver(LoadDriver):
         await run_on_each_host(host_runs, recreate_work_folder)
         if session.stop.is_requested:
             return
-        if server_settings(session.study).kind is ServerKind.EMBEDDED:
+        if server_settings_or_embedded(session.study).kind is ServerKind.EMBEDDED:
             tools = {
                 host_run.name: self._tools.cached_install(host_run.workdir)
                 for host_run in host_runs
@@ -260,7 +260,7 @@ class YcsbDriver(LoadDriver):
         """All clients at once; what each of them did in every second comes from its own logs."""
         job, server = YcsbJob.require_type(run.point.job), self._server
         seconds = ycsb_execution_limit_s(
-            session.study.method, server_settings(session.study).kind, len(host_runs)
+            session.study.method, server_settings_or_embedded(session.study).kind, len(host_runs)
         )
         session.begin_session_phase(SessionPhase.MEASURE, run, run.point.title_text, float(seconds))
         for host_run in host_runs:
@@ -296,7 +296,7 @@ class YcsbDriver(LoadDriver):
     ) -> None:
         tools = await self._tools.find_or_install(
             host_run.workdir,
-            server_settings(session.study),
+            server_settings_or_embedded(session.study),
             lambda text: session.emit(Notice(text)),
         )
         host_run.engine_version = tools.ycsb_and_java_text
@@ -305,10 +305,11 @@ class YcsbDriver(LoadDriver):
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """A server that answers, with all records in it."""
-        server = self._server = self._server or self._servers(server_settings(session.study))
+        settings = server_settings_or_embedded(session.study)
+        server = self._server = self._server or self._servers(settings)
         if server is None:
             raise EngineError(
-                f"There is no server of the kind '{server_settings(session.study).kind}'.",
+                f"There is no server of the kind '{settings.kind}'.",
                 "Use another server.kind.",
             )
         job = YcsbJob.require_type(run.point.job)
@@ -345,7 +346,7 @@ class YcsbDriver(LoadDriver):
         )
 
     def _ycsb_store(self, session: SessionContext, database: str) -> YcsbStore:
-        settings = server_settings(session.study)
+        settings = server_settings_or_embedded(session.study)
         if self._server is None:
             return YcsbStore(settings.kind, database=database)
         return YcsbStore(
@@ -430,7 +431,7 @@ class DbBenchDriver(LoadDriver):
     ) -> None:
         """Programs there, databases whole, a copy for the run, caches dropped, devices idle."""
         for phase in (
-            self._read_versions,
+            self._read_and_store_versions,
             self._find_or_fill_databases,
             self._copy_databases,
             _drop_caches,
@@ -452,7 +453,7 @@ class DbBenchDriver(LoadDriver):
         session.begin_session_phase(SessionPhase.MEASURE, run, run.point.title_text, float(seconds))
         halt = asyncio.Event()
         cells = {
-            host_run.name: self._create_client_task(session, run, host_run, seconds)
+            host_run.name: self._create_client_task_with_fresh_seed(session, run, host_run, seconds)
             for host_run in host_runs
         }
 
@@ -464,7 +465,7 @@ class DbBenchDriver(LoadDriver):
         finally:
             await _remove_run_folders(host_runs)
 
-    async def _read_versions(
+    async def _read_and_store_versions(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         session.begin_session_phase(
@@ -472,7 +473,7 @@ class DbBenchDriver(LoadDriver):
         )
 
         async def read_version_on_host(host_run: HostRunInProgress) -> None:
-            self._versions[host_run.name] = await self._programs.version_on_host(
+            self._versions[host_run.name] = await self._programs.cached_version_on_host(
                 host_run.workdir, DbBenchJob.require_type(run.point.job)
             )
 
@@ -598,7 +599,7 @@ class DbBenchDriver(LoadDriver):
 
         await session.stop.run_unless_stopped(run_on_each_host(host_runs, copy_on_host))
 
-    def _create_client_task(
+    def _create_client_task_with_fresh_seed(
         self, session: SessionContext, run: PlannedRun, host_run: HostRunInProgress, seconds: int
     ) -> DbBenchTask:
         """What one client is to do, with streams of keys that nobody has used."""

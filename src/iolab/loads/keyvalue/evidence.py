@@ -23,7 +23,7 @@ from iolab.loads.keyvalue.workload import (
     StoreShape,
     YcsbJob,
     key_value_details_of_host,
-    server_settings,
+    server_settings_or_embedded,
 )
 from iolab.record import Record
 from iolab.report.numbers import DASH, metric_value_text, value_text
@@ -231,7 +231,7 @@ def servers_table(study: Study, servers: Sequence[ServerRunDetails]) -> Table | 
     """The store behind YCSB: what was requested and what answered; None without YCSB."""
     if not any(workload.job.engine == "ycsb" for workload in key_value_workloads(study)):
         return None
-    settings = server_settings(study)
+    settings = server_settings_or_embedded(study)
     rows = [row_of_cells("Store", _KINDS[settings.kind])]
     rows += list(_server_setting_rows(settings))
     rows += [

@@ -104,7 +104,7 @@ class JavaInstallation(Record):
     release: int
 
 
-async def find_java(host: Host, program: str, *, oldest: int) -> JavaInstallation:
+async def find_java(host: Host, program: str, *, oldest_release: int) -> JavaInstallation:
     """The Java that this program is on the host. EngineError when there is none or it is older.
 
     HostError when the host fails.
@@ -131,10 +131,10 @@ async def find_java(host: Host, program: str, *, oldest: int) -> JavaInstallatio
             f"{program_name(command)} on host '{host.name}' says no version of Java: {words!r}.",
             INSTALL_JAVA,
         )
-    if java.release < oldest:
+    if java.release < oldest_release:
         raise EngineError(
             f"Java {excerpt(java.version, 40)} on host '{host.name}' is too old: "
-            f"{oldest} or newer is needed.",
+            f"{oldest_release} or newer is needed.",
             INSTALL_JAVA,
         )
     return java
@@ -247,10 +247,10 @@ def _build_error(output: bytes, title: str) -> EngineError:
     )
 
 
-def _first_errors_in_parentheses(tail: bytes) -> str:
+def _first_errors_in_parentheses(output_tail: bytes) -> str:
     """The first lines of error, in parentheses; nothing without one."""
-    errors = [line for line in tail.splitlines() if line.startswith(b"[ERROR] ")]
-    lines = errors or [line for line in tail.splitlines() if line.strip()]
+    errors = [line for line in output_tail.splitlines() if line.startswith(b"[ERROR] ")]
+    lines = errors or [line for line in output_tail.splitlines() if line.strip()]
     if not lines:
         return ""
     first = b" ".join(line.removeprefix(b"[ERROR] ").strip() for line in lines[:LINES_SHOWN])
@@ -280,33 +280,35 @@ class JavaKitBuilder(Record):
     maven: Maven
     sources_folder: Path = SOURCES
 
-    async def get_or_build_kit(self, name: JavaKitName, version: str, notify: Notify) -> Path:
+    async def get_or_build_kit(self, kit_name: JavaKitName, version: str, notify: Notify) -> Path:
         """The kit's folder, built if it is not there yet. EngineError when it cannot be."""
         if not _KIT_VERSION.fullmatch(version):
             raise EngineError(
-                f"{version!r} is not a version of {_TITLES[name]}.", "Write it like 4.0.17."
+                f"{version!r} is not a version of {_TITLES[kit_name]}.", "Write it like 4.0.17."
             )
 
         async def build_kit_in_folder(build_folder: Path) -> Path:
-            return await self._build_kit(name, version, build_folder)
+            return await self._build_kit(kit_name, version, build_folder)
 
-        digest = await asyncio.to_thread(_sources_digest, self.sources_folder / name, version)
-        message = f"building {_TITLES[name]} {version} with Maven, once on this machine"
-        plan = KitRecipe(f"{name}-{version}-{digest[:DIGEST_SHOWN]}", message, build_kit_in_folder)
+        digest = await asyncio.to_thread(_sources_digest, self.sources_folder / kit_name, version)
+        message = f"building {_TITLES[kit_name]} {version} with Maven, once on this machine"
+        plan = KitRecipe(
+            f"{kit_name}-{version}-{digest[:DIGEST_SHOWN]}", message, build_kit_in_folder
+        )
         return await KitCache(self.cache_folder).get_or_build_kit(plan, notify)
 
-    async def _build_kit(self, name: JavaKitName, version: str, build_folder: Path) -> Path:
+    async def _build_kit(self, kit_name: JavaKitName, version: str, build_folder: Path) -> Path:
         project = build_folder / "project"
-        await asyncio.to_thread(shutil.copytree, self.sources_folder / name, project)
-        await self.maven.build_package(project, {_PROPERTY[name]: version}, _TITLES[name])
+        await asyncio.to_thread(shutil.copytree, self.sources_folder / kit_name, project)
+        await self.maven.build_package(project, {_PROPERTY[kit_name]: version}, _TITLES[kit_name])
         jars = project / "target" / "jars"
-        main_jar = jars / _MAIN_JAR[name].format(version=version)
+        main_jar = jars / _MAIN_JAR[kit_name].format(version=version)
         if not main_jar.is_file():
             raise EngineError(
-                f"Maven built {_TITLES[name]} {version} without {main_jar.name}.",
+                f"Maven built {_TITLES[kit_name]} {version} without {main_jar.name}.",
                 "Please report it as a fault of iolab.",
             )
-        await asyncio.to_thread(_move_libraries_out_of_all_jars, jars)
+        await asyncio.to_thread(_slim_rocksdb_jars, jars)
         return jars
 
 
@@ -323,7 +325,7 @@ def java_kit_builder_of_user(environment: Mapping[str, str] | None = None) -> Ja
 
 async def install_java_kit_jars(
     host: Host,
-    name: JavaKitName,
+    kit_name: JavaKitName,
     version: str,
     directory: str,
     notify: Notify,
@@ -336,12 +338,14 @@ async def install_java_kit_jars(
     long. EngineError when Maven, Java or the network is missing or the build fails, HostError when
     the host does.
     """
-    folder = await (builder or java_kit_builder_of_user()).get_or_build_kit(name, version, notify)
+    folder = await (builder or java_kit_builder_of_user()).get_or_build_kit(
+        kit_name, version, notify
+    )
     files = sorted((*folder.glob("*.jar"), *folder.glob("*.so")))
     if await is_file_visible_on_host(host, folder / TOKEN):
         paths = tuple(str(path) for path in files)
     else:
-        notify(f"copying {_TITLES[name]} {version} to {host.name}")
+        notify(f"copying {_TITLES[kit_name]} {version} to {host.name}")
         paths = await copy_jars_to_host(host, files, f"{directory}/kit-{folder.name}")
     return tuple(path for path in paths if path.endswith(".jar"))
 
@@ -349,18 +353,18 @@ async def install_java_kit_jars(
 _TITLES: Final = {JavaKitName.YCSB: "YCSB", JavaKitName.CASSANDRA: "Apache Cassandra"}
 
 
-def _sources_digest(source: Path, version: str) -> str:
+def _sources_digest(sources_folder: Path, version: str) -> str:
     """Of every source by its name, and of the version."""
     digest = hashlib.sha256(_KIT_LAYOUT + version.encode())
-    for path in sorted(path for path in source.rglob("*") if path.is_file()):
-        inside = path.relative_to(source)
+    for path in sorted(path for path in sources_folder.rglob("*") if path.is_file()):
+        inside = path.relative_to(sources_folder)
         if "target" not in inside.parts:
             digest.update(f"\0{inside}\0".encode())
             digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
 
 
-def _move_libraries_out_of_all_jars(jars: Path) -> None:
+def _slim_rocksdb_jars(jars: Path) -> None:
     for jar in jars.glob("rocksdbjni-*.jar"):
         _extract_used_and_drop_other_native_libraries(jar)
 

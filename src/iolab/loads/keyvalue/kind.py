@@ -13,9 +13,9 @@ KIND: Final = LoadKind(
         "ycsb": "iolab.loads.keyvalue.workload:YcsbJob",
     },
     study_words=("db_bench", "ycsb", "server"),
-    session="iolab.loads.keyvalue.driver:KEY_VALUE",
-    study="iolab.loads.keyvalue.study:KeyValueStudyKind",
-    analysis="iolab.loads.keyvalue.analysis:KeyValueAnalysis",
-    report="iolab.loads.keyvalue.report:KeyValueReport",
+    session_kind_path="iolab.loads.keyvalue.driver:KEY_VALUE",
+    study_kind_path="iolab.loads.keyvalue.study:KeyValueStudyKind",
+    analysis_path="iolab.loads.keyvalue.analysis:KeyValueAnalysis",
+    report_path="iolab.loads.keyvalue.report:KeyValueReport",
     document_list_names=("gains",),
 )

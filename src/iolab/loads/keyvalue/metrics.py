@@ -518,7 +518,7 @@ def _latency_metrics(
     return {operation.latency_key(name): metric for name, metric in by_name.items()}
 
 
-def with_key_value_intervals(
+def metrics_with_key_value_intervals(
     metrics: Mapping[str, Metric],
     record: RunRecord,
     key_value_sums: KeyValueSums,

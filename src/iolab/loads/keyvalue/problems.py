@@ -30,7 +30,7 @@ from iolab.loads.keyvalue.workload import (
     KeyJob,
     ServerKind,
     YcsbJob,
-    server_settings,
+    server_settings_or_embedded,
 )
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, with_free_space_margin
 from iolab.study.document import StudyDocument
@@ -143,8 +143,8 @@ def _add_server_faults(document: StudyDocument, tables: StudyTables) -> None:
     if server.kind is not ServerKind.EMBEDDED:
         _add_differing_record_set_faults(document, workloads)
     if server.kind is ServerKind.MANAGED:
-        _add_single_node_faults(document, server)
-        _add_node_host_faults(document, tables, written)
+        _add_managed_server_faults(document, server)
+        _add_managed_server_host_faults(document, tables, written)
 
 
 def _add_differing_record_set_faults(
@@ -164,7 +164,7 @@ def _add_differing_record_set_faults(
             document.add_fault(item.key_path, message, hint)
 
 
-def _add_single_node_faults(document: StudyDocument, server: ServerTable) -> None:
+def _add_managed_server_faults(document: StudyDocument, server: ServerTable) -> None:
     """What one node of ours cannot do."""
     if server.replication > 1:
         message = f"replication of [server] is {server.replication}, but a managed one is one node."
@@ -178,7 +178,7 @@ def _add_single_node_faults(document: StudyDocument, server: ServerTable) -> Non
         document.add_fault(("server", "memory"), message, hint)
 
 
-def _add_node_host_faults(
+def _add_managed_server_host_faults(
     document: StudyDocument, tables: StudyTables, raw_server_table: Mapping[str, Any]
 ) -> None:
     """The node's host is one of the study, and every client can reach it there."""
@@ -224,7 +224,7 @@ def required_tools_by_program(study: Study) -> dict[str, RequiredTool]:
                 program = dict(job.options).get(tool_name, tool_name)
                 programs[program] = RequiredTool(tool_name, [program, "--version"])
         elif isinstance(job, YcsbJob):
-            java = server_settings(study).java
+            java = server_settings_or_embedded(study).java
             programs[java] = RequiredTool("java", [java, "-version"])
     return programs
 
@@ -254,12 +254,12 @@ def missing_tool_and_space_faults(
     return faults
 
 
-def _missing_tool_faults(study: Study, host: str, host_facts: HostFacts) -> Iterator[Fault]:
+def _missing_tool_faults(study: Study, host_name: str, host_facts: HostFacts) -> Iterator[Fault]:
     for program, required in required_tools_by_program(study).items():
         tool = host_facts.tool_facts(program)
         if tool is not None and tool.path is None:
             yield Fault(
-                f"There is no {quote_value(program)} on host {quote_value(host)}.",
+                f"There is no {quote_value(program)} on host {quote_value(host_name)}.",
                 _INSTALL[required.tool_name],
             )
 
@@ -300,7 +300,7 @@ def _space_fault(
 
 def tight_memory_limit_notes(study: Study, points: Iterable[Point]) -> Iterator[str]:
     """What is told of bounds of memory that are less than a process is likely to need."""
-    server = server_settings(study)
+    server = server_settings_or_embedded(study)
     noted: set[str] = set()
     bounded = [point for point in points if isinstance(point.job, KeyJob)]
     for point in bounded:

@@ -38,9 +38,9 @@ from iolab.loads.keyvalue.table import (
     DbBenchTable,
     ServerTable,
     YcsbTable,
-    server_identity,
+    server_settings_for_plan_digest,
+    server_settings_of_table,
     server_table_or_default,
-    table_server_settings,
 )
 from iolab.loads.keyvalue.workload import (
     READ_RANDOM_WRITE_RANDOM,
@@ -49,7 +49,7 @@ from iolab.loads.keyvalue.workload import (
     ServerKind,
     ServerSettings,
     YcsbJob,
-    server_settings,
+    server_settings_or_embedded,
 )
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, run_overhead_seconds
 from iolab.study.document import StudyDocument
@@ -87,7 +87,7 @@ class ServerSection:
 
     def settings(self, tables: StudyTables) -> ServerSettings:
         """The server as written."""
-        return table_server_settings(server_table_or_default(tables))
+        return server_settings_of_table(server_table_or_default(tables))
 
 
 class KeyValueStudyKind(LoadStudyKind):
@@ -176,7 +176,7 @@ class KeyValueStudyKind(LoadStudyKind):
         configuration = study.configuration(point.configuration)
         written_s = method.warmup_s + method.runtime_s
         load_s = run_load_duration_s(
-            written_s, job, server_settings(study).kind, len(configuration.hosts)
+            written_s, job, server_settings_or_embedded(study).kind, len(configuration.hosts)
         )
         return max(load_s + run_overhead_s(study, job) - run_overhead_seconds(method), 0.0)
 
@@ -220,11 +220,11 @@ class KeyValueStudyKind(LoadStudyKind):
             ]
             yield "databases", f"{counted_noun(len(stores), 'database')}: {'; '.join(sizes)}"
         if any(isinstance(job, YcsbJob) for job in stores):
-            yield "server", _server_description_text(server_settings(study))
+            yield "server", _server_description_text(server_settings_or_embedded(study))
 
     def plan_digest_content(self, study: Study) -> Mapping[str, object]:
         """The server, where any workload has one."""
-        return server_identity(study)
+        return server_settings_for_plan_digest(study)
 
 
 def _db_bench_job_text(job: DbBenchJob) -> str:

@@ -36,7 +36,7 @@ from iolab.loads.keyvalue.workload import (
     ServerKind,
     ServerSettings,
     YcsbJob,
-    server_settings,
+    server_settings_or_embedded,
 )
 from iolab.record import nested_field_values
 from iolab.study import ssh_addresses, values
@@ -427,7 +427,7 @@ class YcsbTable(LoadTable):
         """See `LoadTable`."""
         return YcsbJob(
             **YcsbJob.fields_from_keys(
-                [*self.non_null_keys_and_values(), ("mix", operation_shares(self.mix))]
+                [*self.non_null_keys_and_values(), ("mix", nonzero_operation_shares(self.mix))]
             )
         )
 
@@ -466,22 +466,24 @@ def server_table_or_default(tables: StudyTables) -> ServerTable:
     return tables.find_single_table(ServerTable) or ServerTable()
 
 
-def operation_shares(table: MixTable) -> tuple[tuple[KeyOperation, float], ...]:
+def nonzero_operation_shares(mix_table: MixTable) -> tuple[tuple[KeyOperation, float], ...]:
     """Each operation's share, without those that have none, in the order of the table."""
-    shares = ((KeyOperation[key.upper()], getattr(table, key)) for key in MixTable.model_fields)
+    shares = ((KeyOperation[key.upper()], getattr(mix_table, key)) for key in MixTable.model_fields)
     return tuple((operation, share) for operation, share in shares if share)
 
 
-def table_server_settings(table: ServerTable) -> ServerSettings:
+def server_settings_of_table(server_table: ServerTable) -> ServerSettings:
     """The server as written; without a table there is none."""
-    return ServerSettings(**ServerSettings.fields_from_keys(table.non_null_keys_and_values()))
+    return ServerSettings(
+        **ServerSettings.fields_from_keys(server_table.non_null_keys_and_values())
+    )
 
 
-def server_identity(study: Study) -> dict[str, object]:
+def server_settings_for_plan_digest(study: Study) -> dict[str, object]:
     """What makes two plans differ in their server, where any workload has one."""
-    if server_settings(study) == EMBEDDED_SERVER or not _uses_ycsb(study):
+    if server_settings_or_embedded(study) == EMBEDDED_SERVER or not _uses_ycsb(study):
         return {}
-    return {"server": nested_field_values(server_settings(study))}
+    return {"server": nested_field_values(server_settings_or_embedded(study))}
 
 
 def _uses_ycsb(study: Study) -> bool:

@@ -417,7 +417,7 @@ EMBEDDED_SERVER: Final = ServerSettings()
 """No server."""
 
 
-def server_settings(study: Study) -> ServerSettings:
+def server_settings_or_embedded(study: Study) -> ServerSettings:
     """The store of a study's YCSB workloads."""
     return study.server if isinstance(study.server, ServerSettings) else EMBEDDED_SERVER
 

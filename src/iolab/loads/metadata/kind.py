@@ -10,9 +10,9 @@ KIND: Final = LoadKind(
     "metadata",
     {"metadata": "iolab.loads.metadata.workload:MetadataJob"},
     study_words=("metadata", "mdtest"),
-    session="iolab.loads.metadata.driver:METADATA",
-    study="iolab.loads.metadata.study:MetadataStudyKind",
-    analysis="iolab.loads.metadata.analysis:MetadataAnalysis",
-    report="iolab.loads.metadata.report:MetadataReport",
+    session_kind_path="iolab.loads.metadata.driver:METADATA",
+    study_kind_path="iolab.loads.metadata.study:MetadataStudyKind",
+    analysis_path="iolab.loads.metadata.analysis:MetadataAnalysis",
+    report_path="iolab.loads.metadata.report:MetadataReport",
     document_list_names=("iterations",),
 )

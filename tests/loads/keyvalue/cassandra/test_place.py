@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from iolab.errors import HostError
 from iolab.loads.keyvalue.cassandra.node_host import CassandraNodeFolder, find_or_open_node_folder
-from iolab.loads.keyvalue.workload import ServerKind, ServerSettings, server_settings
+from iolab.loads.keyvalue.workload import ServerKind, ServerSettings, server_settings_or_embedded
 from iolab.session.context import SessionContext
 from iolab.targets.work_directory import WorkDirectory
 from tests.fakes.host import FakeHost
@@ -52,7 +52,7 @@ async def place_in(
     session: SessionContext, stage: Stage, before: CassandraNodeFolder | None = None
 ) -> CassandraNodeFolder:
     return await find_or_open_node_folder(
-        session, stage.run(JOB), [stage.workdir], server_settings(session.study), before
+        session, stage.run(JOB), [stage.workdir], server_settings_or_embedded(session.study), before
     )
 
 

@@ -13,14 +13,14 @@ from iolab.loads.keyvalue.db_bench.output import (
     BuildKind,
     DbBenchOutput,
     FirstThreadCounts,
-    TickerHistogram,
+    StatisticHistogram,
     parse_build_kind,
     parse_compaction_row,
     parse_db_bench_output,
     parse_level_row,
     parse_stall_counts,
     parse_stall_seconds_and_percent,
-    parse_ticker,
+    parse_ticker_or_histogram,
 )
 from iolab.loads.keyvalue.db_bench.run import (
     parse_progress,
@@ -221,12 +221,12 @@ def test_lines_that_are_no_rows_are_none() -> None:
     assert (row.bytes, row.files, row.score) == (3 << 29, 3, 1.2)
     assert parse_compaction_row(columns, "High 3/1 1.50 GB 1.2 1.0 2 3.0") is None
     assert parse_level_row("  1  x  2") is None
-    assert parse_ticker("rocksdb.x COUNT : 5") == ("rocksdb.x", 5)
-    assert parse_ticker("rocksdb.x P50 : 1.0 P95 : 2.0 COUNT : 5 SUM : 9") == (
+    assert parse_ticker_or_histogram("rocksdb.x COUNT : 5") == ("rocksdb.x", 5)
+    assert parse_ticker_or_histogram("rocksdb.x P50 : 1.0 P95 : 2.0 COUNT : 5 SUM : 9") == (
         "rocksdb.x",
-        TickerHistogram(5, 9, ((50, 1.0), (95, 2.0))),
+        StatisticHistogram(5, 9, ((50, 1.0), (95, 2.0))),
     )
-    assert parse_ticker("rocksdb.x COUNT : many") is None
+    assert parse_ticker_or_histogram("rocksdb.x COUNT : many") is None
 
 
 @pytest.mark.parametrize(

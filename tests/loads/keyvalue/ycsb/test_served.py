@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from iolab.errors import EngineError
-from iolab.loads.keyvalue.workload import key_value_details_of_host, server_settings
+from iolab.loads.keyvalue.workload import key_value_details_of_host, server_settings_or_embedded
 from iolab.loads.keyvalue.ycsb.clients import RecordRange, split_records
 from tests.loads.keyvalue.ycsb.play import FakeServer, play, study_of
 from tests.loads.keyvalue.ycsb.stand_in import behave, started
@@ -37,7 +37,7 @@ def test_records_are_shared_without_a_gap(records: int, clients: int) -> None:
 
 def test_clients_load_it_together_once(program: Path, target: Path) -> None:
     study = study_of(program, server="given")
-    server = FakeServer(server_settings(study))
+    server = FakeServer(server_settings_or_embedded(study))
     played = play(study, target, hosts=("c1", "c2", "c3"), runs=2, server=server)
     assert played.faults == [None, None]
     loads = [properties(words) for words in started(program, "load")]
@@ -62,7 +62,7 @@ def test_a_half_load_is_loaded_again(program: Path, target: Path) -> None:
         behave(program, **({} if number else {"load": dict(does)}))
 
     study = study_of(program, server="given")
-    server = FakeServer(server_settings(study))
+    server = FakeServer(server_settings_or_embedded(study))
     played = play(study, target, hosts=("c1", "c2"), runs=2, server=server, before=mend)
     first, second = played.faults
     assert isinstance(first, EngineError)
@@ -84,7 +84,7 @@ def test_a_server_that_dies_ends_the_run_with_its_reason_and_the_next_one_goes_w
             behave(program)
 
     study = study_of(program, server="given")
-    server = FakeServer(server_settings(study), dies_at=death)
+    server = FakeServer(server_settings_or_embedded(study), dies_at=death)
     played = play(study, target, hosts=("c1", "c2"), runs=2, server=server, before=kill_first)
     first, second = played.faults
     assert isinstance(first, EngineError)
@@ -99,7 +99,7 @@ def test_operations_that_failed_since_the_server_died_are_not_the_reason(
 ) -> None:
     death = target.parent / "death"
     study = study_of(program, server="given")
-    server = FakeServer(server_settings(study), dies_at=death)
+    server = FakeServer(server_settings_or_embedded(study), dies_at=death)
 
     def arrange(*_: object) -> None:
         behave(program, measure={"exit": 1, "message": "NoHostAvailableException\n"})
@@ -117,6 +117,6 @@ def test_a_server_that_cannot_be_started_fails_the_run(program: Path, target: Pa
             raise EngineError("The server is not there.", "Start it.")
 
     study = study_of(program, server="given")
-    played = play(study, target, server=Dead(server_settings(study)))
+    played = play(study, target, server=Dead(server_settings_or_embedded(study)))
     assert played.fault.message == "The server is not there."
     assert started(program, "measure") == []

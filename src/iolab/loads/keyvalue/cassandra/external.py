@@ -126,7 +126,7 @@ class ExternalServer(KeyValueServer):
     ) -> CassandraToolRunner:
         """Java and iolab's tools on the host that asks, once for each connection to it."""
         if self._tools is None or self._tools.host is not workdir.host:
-            await find_java(workdir.host, self._settings.java, oldest=OLDEST_JAVA)
+            await find_java(workdir.host, self._settings.java, oldest_release=OLDEST_JAVA)
             jars = await self._kits(
                 workdir.host,
                 JavaKitName.YCSB,

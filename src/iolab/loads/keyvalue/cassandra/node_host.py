@@ -230,7 +230,7 @@ async def _install_and_check_node_host(
     def notify(text: str) -> None:
         session.emit(Notice(text))
 
-    java = await find_java(host, settings.java, oldest=OLDEST_JAVA)
+    java = await find_java(host, settings.java, oldest_release=OLDEST_JAVA)
     require_java_that_starts_cassandra(java, version, host.name)
     own = await kits(host, JavaKitName.YCSB, YCSB_VERSION, workdir.dir, notify)
     jars = await kits(host, JavaKitName.CASSANDRA, version.text, workdir.dir, notify)

@@ -156,7 +156,7 @@ def database_fill_command(job: DbBenchJob, directory: str, database: str, *, see
     argv = [
         *_program_and_common_flags(options, LOAD, database, job.loaded),
         *("--use_existing_db=0", "--disable_wal=1", f"--threads={LOAD_STREAMS}"),
-        *("--histogram=1", "--progress_reports=0", f"--seed={_checked_seed(seed)}"),
+        *("--histogram=1", "--progress_reports=0", f"--seed={_require_valid_seed(seed)}"),
         *_option_flags(options, excluded="disable_wal"),
     ]
     size = job.loaded.keys * job.loaded.entry_bytes
@@ -206,7 +206,7 @@ def bench_command(
         *(f"--duration={seconds}", "--ops_between_duration_checks=1"),
         *("--histogram=1", "--statistics=1", "--stats_interval_seconds=1"),
         *_workload_flags(job),
-        f"--seed={_checked_seed(seed)}",
+        f"--seed={_require_valid_seed(seed)}",
         *("--report_interval_seconds=1", f"--report_file={report_file}"),
         *_option_flags(options),
     ]
@@ -253,7 +253,7 @@ def _validated_options(options: tuple[tuple[str, str], ...]) -> dict[str, str]:
     return validate_options("db_bench", options, DB_BENCH_OPTIONS)
 
 
-def _checked_seed(seed: int) -> int:
+def _require_valid_seed(seed: int) -> int:
     if not 1 <= seed <= SEED_MAX:
         # At 0 it takes the time of day, which nobody would know of afterwards.
         raise EngineError(f"{seed} is not a seed for db_bench.", f"Use one from 1 to {SEED_MAX}.")
@@ -279,7 +279,7 @@ class RocksdbPrograms:
     def __init__(self) -> None:
         self._found: WeakKeyDictionary[Host, dict[tuple[str, ...], str]] = WeakKeyDictionary()
 
-    async def version_on_host(self, workdir: WorkDirectory, job: DbBenchJob) -> str:
+    async def cached_version_on_host(self, workdir: WorkDirectory, job: DbBenchJob) -> str:
         """db_bench's version on a work directory's host, "" for one that tells none.
 
         EngineError when a program is missing or cannot run, HostError when the host fails.

@@ -7,7 +7,7 @@ from typing import Final
 
 from iolab.hosts.engine import ParsedEngineOutput
 from iolab.loads.keyvalue.db_bench.output import (
-    BenchmarkOutput,
+    BenchmarkResult,
     BuildKind,
     DbBenchOutput,
     parse_db_bench_output,
@@ -172,7 +172,7 @@ def _uncompacted_tree_faults(output: DbBenchOutput) -> Iterator[str]:
 
 
 def _missing_key_faults(
-    output: DbBenchOutput, result: BenchmarkOutput, job: DbBenchJob
+    output: DbBenchOutput, result: BenchmarkResult, job: DbBenchJob
 ) -> Iterator[str]:
     """Keys that were not there: reading what is absent costs next to nothing."""
     if job.workload in BENCHMARKS_OF_ABSENT_KEYS:
@@ -196,7 +196,7 @@ def _missing_key_faults(
         )
 
 
-def _latency_faults(result: BenchmarkOutput) -> Iterator[str]:
+def _latency_faults(result: BenchmarkResult) -> Iterator[str]:
     expected = OPERATIONS.get(result.benchmark)
     if expected is None:
         if not result.latencies:
@@ -291,15 +291,15 @@ class BenchRunOutput(Record):
 
 
 def read_bench_run(
-    request: BenchRunRequest, bench_output: BenchRunOutput, *, halted: bool
+    request: BenchRunRequest, raw_output: BenchRunOutput, *, halted: bool
 ) -> tuple[ParsedEngineOutput, KeyValueHostDetails]:
     """The evidence; a cell that was `halted` at our wish has no fault for that it is not whole."""
     job = request.job
-    output = parse_db_bench_output(bench_output.stdout, bench_output.stderr)
-    rows = parse_report_rows(bench_output.report) if bench_output.report is not None else None
-    faults = () if halted else _bench_run_faults(output, request, rows)
+    output = parse_db_bench_output(raw_output.stdout, raw_output.stderr)
+    rows = parse_report_rows(raw_output.report) if raw_output.report is not None else None
+    faults = () if halted else _bench_run_and_report_faults(output, request, rows)
     totals = _bench_totals(output, job)
-    start_ns = _threads_start_ns(output, totals, bench_output)
+    start_ns = _threads_start_ns(output, totals, raw_output)
     seconds = bench_seconds(rows or (), output.progress, job, totals)
     heard_s = max((line.elapsed_s for line in output.progress), default=None)
     length_s = totals.seconds or heard_s or (seconds[-1].end_s if seconds else None)
@@ -332,11 +332,11 @@ def read_bench_run(
     return reading, run
 
 
-def _bench_run_faults(
-    output: DbBenchOutput, request: BenchRunRequest, rows: tuple[ReportRow, ...] | None
+def _bench_run_and_report_faults(
+    output: DbBenchOutput, request: BenchRunRequest, report_rows: tuple[ReportRow, ...] | None
 ) -> tuple[str, ...]:
     faults = bench_run_faults(output, request.job, request.seconds, request.loaded_tree_bytes)
-    if rows is None and output.result(request.job.workload) is not None:
+    if report_rows is None and output.result(request.job.workload) is not None:
         return (*faults, "db_bench left no report of its seconds")
     return faults
 
@@ -352,7 +352,7 @@ def _bench_totals(output: DbBenchOutput, job: DbBenchJob) -> BenchTotals:
 
 
 def _threads_start_ns(
-    output: DbBenchOutput, totals: BenchTotals, bench_output: BenchRunOutput
+    output: DbBenchOutput, totals: BenchTotals, raw_output: BenchRunOutput
 ) -> int | None:
     """When the threads began.
 
@@ -360,14 +360,14 @@ def _threads_start_ns(
     seconds, say that they were not heard before. A cell too slow for any line ends with its
     process, but for what closing the database takes.
     """
-    if bench_output.latest_possible_start_ns is not None:
+    if raw_output.latest_possible_start_ns is not None:
         bounds = thread_start_bounds_s(output.progress)
         if bounds is None:
-            return bench_output.latest_possible_start_ns
+            return raw_output.latest_possible_start_ns
         low_ns, high_ns = (round(bound * NS_PER_S) for bound in bounds)
-        return min(max(bench_output.latest_possible_start_ns, low_ns), high_ns)
-    if bench_output.exited_ns is not None and totals.seconds is not None:
-        return bench_output.exited_ns - round(totals.seconds * NS_PER_S)
+        return min(max(raw_output.latest_possible_start_ns, low_ns), high_ns)
+    if raw_output.exited_ns is not None and totals.seconds is not None:
+        return raw_output.exited_ns - round(totals.seconds * NS_PER_S)
     return None
 
 

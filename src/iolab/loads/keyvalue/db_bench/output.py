@@ -163,7 +163,7 @@ class HistogramParser:
         self._bins.append(LatencyBin(low * NS_PER_US, high * NS_PER_US, count))
 
 
-class TickerHistogram(Record):
+class StatisticHistogram(Record):
     """A histogram that the statistics give in a line, in the ticker's own unit.
 
     `percentiles` are (percent, value) as printed; that of 100 is the maximum.
@@ -208,11 +208,11 @@ class WriteStalls(Record):
         return sum(own or once)
 
 
-def parse_ticker(line: str) -> tuple[str, int | TickerHistogram] | None:
+def parse_ticker_or_histogram(line: str) -> tuple[str, int | StatisticHistogram] | None:
     """A line of `STATISTICS:`, its name and what it counts; None for any other line."""
     if match := _TIMED.fullmatch(line.rstrip()):
         percentiles = tuple((int(name), float(text)) for name, text in _PERCENTILE.findall(line))
-        return match[1], TickerHistogram(int(match[2]), int(match[3]), percentiles)
+        return match[1], StatisticHistogram(int(match[2]), int(match[3]), percentiles)
     if match := _TICKER.fullmatch(line.rstrip()):
         return match[1], int(match[2])
     return None
@@ -312,7 +312,7 @@ class FirstThreadCounts(Record):
     found_count: int
 
 
-class BenchmarkOutput(Record):
+class BenchmarkResult(Record):
     """One benchmark's line and the histograms below it.
 
     `seconds` and `operations` are None for versions before 7.3, which do not print them. The rate
@@ -343,17 +343,17 @@ class DbBenchOutput(Record):
 
     version: str
     header: DbBenchHeader
-    results: tuple[BenchmarkOutput, ...]
+    results: tuple[BenchmarkResult, ...]
     levels: tuple[LevelShape, ...]
     compaction_rows: tuple[CompactionRow, ...]
     stalls: WriteStalls | None
     tickers: dict[str, int]
-    statistic_histograms: dict[str, TickerHistogram]
+    statistic_histograms: dict[str, StatisticHistogram]
     progress: tuple[ThreadProgress, ...]
     messages: tuple[str, ...]
     faults: tuple[str, ...]
 
-    def result(self, benchmark: str) -> BenchmarkOutput | None:
+    def result(self, benchmark: str) -> BenchmarkResult | None:
         """The first result of that benchmark."""
         return next((result for result in self.results if result.benchmark == benchmark), None)
 
@@ -392,7 +392,7 @@ class _DbBenchParser:
         self._head: dict[str, str] = {}
         self._warnings: list[str] = []
         self._header_ended = False
-        self._results: list[BenchmarkOutput] = []
+        self._results: list[BenchmarkResult] = []
         self._open: HistogramParser | None = None
         self._columns: tuple[str, ...] = ()
         self._in_levels = False
@@ -402,7 +402,7 @@ class _DbBenchParser:
         self._stall_counts: tuple[tuple[str, int], ...] | None = None
         self._stalled: tuple[float, float] | None = None
         self._tickers: dict[str, int] = {}
-        self._timed: dict[str, TickerHistogram] = {}
+        self._timed: dict[str, StatisticHistogram] = {}
 
     def take_line(self, line: str) -> None:
         """One line, in order."""
@@ -486,7 +486,7 @@ class _DbBenchParser:
             return
         mib = _MIB.search(tail)
         self._results.append(
-            BenchmarkOutput(
+            BenchmarkResult(
                 benchmark=match[1],
                 mean_us=mean,
                 ops_per_s=rate,
@@ -505,7 +505,7 @@ class _DbBenchParser:
             self._open = HistogramParser(operation)
 
     def _take_statistic_line(self, line: str) -> None:
-        entry = parse_ticker(line)
+        entry = parse_ticker_or_histogram(line)
         if entry is None or len(self._tickers) + len(self._timed) >= TICKERS_MAX:
             return
         name, count = entry

@@ -113,21 +113,21 @@ def table_shape_faults(shape: TableShape | None, database_spec: DatabaseSpec) ->
     return tuple(faults)
 
 
-def block_size_fault(mean_bytes: float | None, database_spec: DatabaseSpec) -> str | None:
+def block_size_fault(mean_block_bytes: float | None, database_spec: DatabaseSpec) -> str | None:
     """Why blocks of that mean size were not made with the block size; None when they may be.
 
     A block is closed by the entry that fills it up, so it may be longer by one; one that stands
     last in its file may be short, and so the mean may be down to half of what was requested.
     """
-    if mean_bytes is None:
+    if mean_block_bytes is None:
         return "the database has no data block"
     longest = (
         database_spec.block_bytes + database_spec.entry_bytes + SEQUENCE_BYTES + OVERHEAD_BYTES
     )
-    if database_spec.block_bytes / 2 <= mean_bytes <= longest:
+    if database_spec.block_bytes / 2 <= mean_block_bytes <= longest:
         return None
     return (
-        f"the database has blocks of {mean_bytes:.0f} bytes on average, and was to have "
+        f"the database has blocks of {mean_block_bytes:.0f} bytes on average, and was to have "
         f"{database_spec.block_bytes}"
     )
 
@@ -214,7 +214,7 @@ class BenchTotals(Record):
 
     seconds: float | None
     operations: int | None
-    writes: int | None
+    writer_operations: int | None
 
 
 class BenchSecond(Record):
@@ -230,7 +230,7 @@ class BenchSecond(Record):
 
 
 def bench_seconds(
-    rows: Sequence[tuple[int, int]],
+    report_rows: Sequence[tuple[int, int]],
     progress: Iterable[ThreadProgress],
     job: DbBenchJob,
     totals: BenchTotals,
@@ -242,7 +242,7 @@ def bench_seconds(
     straight line between what it told; where it was not heard up to a second, that second and all
     after it are left out.
     """
-    marks = _cumulative_operations_by_time(rows, totals)
+    marks = _cumulative_operations_by_time(report_rows, totals)
     if not job.has_writer:
         return tuple(
             BenchSecond(end_s, end_s - start_s, end - start, None)
@@ -327,11 +327,11 @@ class LiveProgress:
 
 
 def _cumulative_operations_by_time(
-    rows: Sequence[tuple[int, int]], totals: BenchTotals
+    report_rows: Sequence[tuple[int, int]], totals: BenchTotals
 ) -> list[tuple[float, int]]:
     """How much all threads had done by when, from nothing at the start on."""
     marks: list[tuple[float, int]] = [(0.0, 0)]
-    for second, count in rows:
+    for second, count in report_rows:
         at_s, done = marks[-1]
         if second > at_s:
             marks.append((float(second), done + count))
@@ -340,21 +340,21 @@ def _cumulative_operations_by_time(
             marks[-1] = (at_s, done + count)
     at_s, done = marks[-1]
     if totals.seconds is not None and totals.operations is not None:
-        missing = totals.operations + (totals.writes or 0) - done
+        missing = totals.operations + (totals.writer_operations or 0) - done
         if totals.seconds - at_s >= LAST_S_MIN and missing >= 0:
             marks.append((totals.seconds, done + missing))
     return marks
 
 
 def _cumulative_writer_operations_by_time(
-    writer: Iterable[ThreadProgress], totals: BenchTotals
+    writer_progress: Iterable[ThreadProgress], totals: BenchTotals
 ) -> list[tuple[float, int]]:
     """What the writer had done by when; lines that go back count as never said."""
     points: list[tuple[float, int]] = [(0.0, 0)]
-    for progress in writer:
+    for progress in writer_progress:
         if progress.elapsed_s > points[-1][0] and progress.operations >= points[-1][1]:
             points.append((progress.elapsed_s, progress.operations))
-    end_s, writes = totals.seconds, totals.writes
+    end_s, writes = totals.seconds, totals.writer_operations
     if end_s is not None and writes is not None and writes >= points[-1][1]:
         # The last row of the report may be some ms past the end.
         points.append((max(end_s + 1, points[-1][0] + 1), writes))

@@ -446,7 +446,7 @@ class YcsbInstaller:
     async def _install_ycsb(
         self, workdir: WorkDirectory, settings: ServerSettings, notify: Callable[[str], None]
     ) -> YcsbInstall:
-        java = await find_java(workdir.host, settings.java, oldest=OLDEST_JAVA)
+        java = await find_java(workdir.host, settings.java, oldest_release=OLDEST_JAVA)
         version = (
             await _read_ycsb_version(workdir.host, settings.ycsb) if settings.ycsb else YCSB_VERSION
         )

@@ -277,7 +277,7 @@ class _HdrLogParser:
             packed = base64.b64decode(match[3], validate=True)
             middles, highest, counts = decode_histogram(packed)
         except (HdrLogError, binascii.Error) as fault:
-            self.add_fault(f"the histogram in line {number} {_fault_reason(fault)}")
+            self.add_fault(f"the histogram in line {number} {_decode_fault_reason(fault)}")
             return
         self._value_count += counts.size
         if self._value_count > LOGGED_VALUES_MAX:
@@ -305,7 +305,7 @@ class _HdrLogParser:
         return began_s if interval_start_s < began_s - _YEAR_S else 0.0
 
 
-def _fault_reason(fault: Exception) -> str:
+def _decode_fault_reason(fault: Exception) -> str:
     return str(fault) if isinstance(fault, HdrLogError) else "is not in base64"
 
 

@@ -245,13 +245,13 @@ class _YcsbParser:
                 fields[field] = int(text)
 
 
-def _build_section(name: str, fields: dict[str, int]) -> YcsbSection:
+def _build_section(name: str, counts_by_field: dict[str, int]) -> YcsbSection:
     returned = tuple(
         (field.removeprefix("Return="), count)
-        for field, count in fields.items()
+        for field, count in counts_by_field.items()
         if field[:1] == "R"
     )
-    return YcsbSection(name, fields.get("Operations", 0), returned)
+    return YcsbSection(name, counts_by_field.get("Operations", 0), returned)
 
 
 def _absent_count(operation: KeyOperation, section: YcsbSection) -> int | None:
@@ -261,27 +261,25 @@ def _absent_count(operation: KeyOperation, section: YcsbSection) -> int | None:
 def _status_faults(output: YcsbOutput) -> Iterator[str]:
     for section in output.sections:
         for status, count in section.other_return_counts:
-            word = _operation_text(section.name)
+            word = _section_operation_text(section.name)
             if status == NOT_FOUND:
                 yield f"{counted_noun(count, f'{word} operation')} found no record of their key"
             else:
                 yield f"{counted_noun(count, f'{word} operation')} returned {excerpt(status, 40)}"
         named = section.name.endswith(FAILED) and section.timed_count
-        if named and not _has_failure_statuses(output, section.name.removesuffix(FAILED)):
-            yield (
-                f"{section.timed_count} {_operation_text(section.name.removesuffix(FAILED))} "
-                "operations failed"
-            )
+        name = section.name.removesuffix(FAILED)
+        if named and not _has_failure_statuses(output, name):
+            yield f"{section.timed_count} {_section_operation_text(name)} operations failed"
 
 
-def _has_failure_statuses(output: YcsbOutput, name: str) -> bool:
+def _has_failure_statuses(output: YcsbOutput, operation_name: str) -> bool:
     """Whether that operation's own section tells of what failed; no need to say it twice."""
-    section = output.section(name.removeprefix("Intended-"))
+    section = output.section(operation_name.removeprefix("Intended-"))
     return section is not None and bool(section.other_return_counts)
 
 
-def _operation_text(name: str) -> str:
-    return excerpt(name, 60).lower()
+def _section_operation_text(section_name: str) -> str:
+    return excerpt(section_name, 60).lower()
 
 
 def _missing_or_failed_operation_faults(output: YcsbOutput, job: YcsbJob) -> Iterator[str]:
@@ -391,7 +389,7 @@ def intervals_from_hdr_logs(logs: Sequence[HdrLog]) -> tuple[Interval, ...]:
         start_ns = end_ns
         end_ns = max(start_ns, *(interval.end_real_ns for _, interval in group))
         parts = (
-            _direction_interval(
+            _merged_direction_interval(
                 operation, [interval for other, interval in group if other is operation]
             )
             for operation in sorted(by_operation)
@@ -439,7 +437,7 @@ def _is_interval_group_short(group: IntervalGroup) -> bool:
     return end_ns - start_ns < SHORT_GROUP_NS
 
 
-def _direction_interval(
+def _merged_direction_interval(
     operation: KeyOperation, intervals: Sequence[HdrInterval]
 ) -> DirectionInterval:
     zeros = np.zeros(0, dtype=np.int64)
