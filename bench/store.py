@@ -71,7 +71,7 @@ def write_session(directory: Path, shape: Shape) -> float:
             start = time.perf_counter()
             writer.commit_run(record, result, analysis_version=1)
             taken += time.perf_counter() - start
-        writer.end_session(SessionStatus.DONE)
+        writer.end_session_and_close(SessionStatus.DONE)
     return taken
 
 

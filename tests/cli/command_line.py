@@ -70,5 +70,5 @@ def make_session(directory: Path, committed: int = len(PLAN.runs), study: Study 
             record = make_record(run, SHAPE)
             writer.commit_run(record, make_result(record), analysis_version=1)
         if committed == len(PLAN.runs):
-            writer.end_session(SessionStatus.DONE)
+            writer.end_session_and_close(SessionStatus.DONE)
     return directory

@@ -62,7 +62,7 @@ def make_target(directory: Path, target: Target) -> Path:
         for run in plan.runs:
             record = make_record(run, shape)
             writer.commit_run(record, _result(target, run, shape), analysis_version=1)
-        writer.end_session(SessionStatus.DONE)
+        writer.end_session_and_close(SessionStatus.DONE)
     return directory
 
 

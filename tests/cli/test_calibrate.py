@@ -93,7 +93,7 @@ def calibrated(directory: Path, level: VerdictLevel = VerdictLevel.VALID) -> Pat
                 verdict=Verdict(level, first.verdict.checks),
             )
             writer.commit_run(record, result, analysis_version=1)
-        writer.end_session(SessionStatus.DONE)
+        writer.end_session_and_close(SessionStatus.DONE)
     return directory
 
 

@@ -31,7 +31,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for place, (run, result) in enumerate(zip(PLAN.runs, RESULTS, strict=True)):
             told = replace(result, nodes=() if place else nodes)
             writer.commit_run(make_record(run, SHAPE), told, analysis_version=1)
-        writer.end_session(SessionStatus.DONE)
+        writer.end_session_and_close(SessionStatus.DONE)
     return folder
 
 

@@ -145,7 +145,7 @@ def test_seconds_of_a_session_are_told_alike_in_all_rows_and_in_the_sum(tmp_path
             SessionPhaseTime("verify", 3, 0.06),
             SessionPhaseTime("judge", 9, 2),
         )
-        writer.end_session(SessionStatus.DONE, None, spent)
+        writer.end_session_and_close(SessionStatus.DONE, None, spent)
     *rows, total = call("show", directory, "--time").stdout.splitlines()
     assert [row.split()[-4] for row in rows[1:]] == ["180.0", "2.0", "0.1"]
     assert re.findall(r"[\d.]+", total)[:2] == ["182.1", "2.1"]

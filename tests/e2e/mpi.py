@@ -121,7 +121,7 @@ async def play(
     states = [HostRunInProgress(workdir) for workdir in workdirs]
     driver = MdtestDriver()
     try:
-        await driver.prepare_for_load(session, run, states)
+        await driver.do_steps_before_load(session, run, states)
         await driver.measure(session, run, states, CounterCollector())
     finally:
         living = [workdir for workdir in workdirs if not workdir.host.lost_reason]

@@ -132,12 +132,12 @@ def test_a_folder_that_somebody_else_could_write_is_refused(
 def test_a_host_without_sftp_gets_its_agent_by_plain_programs(bare: Bed, agent: Path) -> None:
     async def body() -> str:
         logins = SshConnections(config=NO_CONFIG)
-        entry = await logins.acquire("c01", route_of(bare.specs["c01"]))
+        entry = await logins.acquire_session("c01", route_of(bare.specs["c01"]))
         try:
             runner = SshRunner("c01", entry.connection, logins.limits)
             return await install_agent(CommandHostFileOperations(runner), agent)
         finally:
-            await entry.release()
+            await entry.close_and_release_jump_login()
 
     remote = asyncio.run(body())
     (pushed,) = bare.agents("c01")

@@ -145,7 +145,7 @@ def test_a_stored_session_gives_the_same_brief_as_its_source(tmp_path: Path) -> 
         writer.record_host_facts_at_start(source.facts, "0.1.0")
         for run, result in zip(source.plan.runs, source.results(), strict=True):
             writer.commit_run(record_of(source, run), result, analysis_version=1)
-        writer.end_session(SessionStatus.DONE)
+        writer.end_session_and_close(SessionStatus.DONE)
     brief, wanted = build_brief(SessionReader(directory)), build_brief(source)
     assert brief.chart_data_by_run == wanted.chart_data_by_run
     assert brief.results == wanted.results

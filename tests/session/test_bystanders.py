@@ -73,7 +73,7 @@ def test_what_follows_the_load_begins_when_nothing_is_watched(
         watches.append([len(host.agent.open_watches) for host in stage.hosts.values()])
 
     monkeypatch.setattr(ProcessDriver, "measure", count_watches_of_load)
-    monkeypatch.setattr(LoadDriver, "follow_up_after_load", count_watches)
+    monkeypatch.setattr(LoadDriver, "do_steps_after_load", count_watches)
     tables = HOST.format(name="c1") + storage("s1")
     stage = Stage({"c1": FakeScript(), "s1": FakeScript()}, text=STUDY.format(hosts=tables))
     assert stage.play().status is SessionStatus.DONE, stage.fault

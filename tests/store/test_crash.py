@@ -157,7 +157,7 @@ def test_a_full_disk_loses_only_the_run_in_flight(tmp_path: Path) -> None:
         assert reader.committed_runs() == {(PLAN.runs[0].point.digest, 1)}
         ballast.unlink()
         commit(writer, record_of(1))
-        writer.end_session(SessionStatus.DONE)
+        writer.end_session_and_close(SessionStatus.DONE)
         assert reader.session.status is SessionStatus.DONE
         assert reader.verify_all_files() == ()
 
@@ -178,10 +178,10 @@ def test_an_end_that_cannot_be_written_reads_as_interrupted(tmp_path: Path) -> N
     place = tmp_path / "S"
     writer = create(place)
     with file_size_limit(100), pytest.raises(StoreError):
-        writer.end_session(SessionStatus.DONE)
+        writer.end_session_and_close(SessionStatus.DONE)
     assert SessionReader(place).session.status is SessionStatus.INTERRUPTED
     with SessionWriter.reopen(place) as writer:
-        writer.end_session(SessionStatus.DONE)
+        writer.end_session_and_close(SessionStatus.DONE)
     assert SessionReader(place).session.status is SessionStatus.DONE
 
 

@@ -105,7 +105,7 @@ def test_show_counts_by_the_index(place: Path) -> None:
 
 def test_a_run_that_was_taken_out_is_told_by_every_reader(place: Path) -> None:
     with SessionWriter.reopen(place) as writer:
-        writer.end_session(SessionStatus.DONE)
+        writer.end_session_and_close(SessionStatus.DONE)
     shutil.rmtree(place / layout.POINTS / KEYS[0][0])
     for command in (
         ("show", place),
@@ -128,7 +128,7 @@ def test_a_run_that_was_taken_out_is_told_by_every_reader(place: Path) -> None:
 def test_what_a_session_has_is_held_against_its_list(place: Path) -> None:
     with SessionWriter.reopen(place) as writer:
         writer.write_ledger(TargetLedger())
-        writer.end_session(SessionStatus.DONE)
+        writer.end_session_and_close(SessionStatus.DONE)
     assert (
         SessionReader(place).document_and_manifest_damage()
         == SessionReader(place).verify_all_files()
@@ -160,7 +160,7 @@ def test_an_earlier_attempt_in_the_place_of_a_run_is_found_by_audit(place: Path)
     key = KEYS[2]
     with SessionWriter.reopen(place) as writer:
         commit(writer, record_of(2))
-        writer.end_session(SessionStatus.DONE)
+        writer.end_session_and_close(SessionStatus.DONE)
     run = layout.run_directory(place, key)
     run.rename(place / "elsewhere")
     run.with_name("run-1.attempt-1").rename(run)

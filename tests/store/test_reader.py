@@ -30,7 +30,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with create(place) as writer:
         for order in (2, 0, 1):
             commit(writer, record_of(order))
-        writer.end_session(SessionStatus.DONE)
+        writer.end_session_and_close(SessionStatus.DONE)
     return place
 
 
@@ -63,7 +63,7 @@ def test_a_session_is_readable_while_it_is_written(tmp_path: Path) -> None:
             commit(writer, record_of(order))
             assert len(reader.results()) == order + 1
             assert reader.session.status == "running"
-        writer.end_session(SessionStatus.DONE)
+        writer.end_session_and_close(SessionStatus.DONE)
         assert reader.session.status == "done"
 
 
@@ -117,7 +117,7 @@ def test_a_session_that_ends_while_one_looks_is_never_called_interrupted(
             "place, enough = map(pathlib.Path, sys.argv[1:])\n"
             "ended = 0\n"
             "while ended < 40 or not enough.exists():\n"
-            "    SessionWriter.reopen(place).end_session(SessionStatus.DONE)\n"
+            "    SessionWriter.reopen(place).end_session_and_close(SessionStatus.DONE)\n"
             "    ended += 1\n",
             str(place),
             str(enough),

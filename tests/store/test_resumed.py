@@ -38,7 +38,7 @@ def test_a_damaged_run_is_named_set_aside_and_may_be_committed_again(tmp_path: P
     (damage,) = reader.damage_by_run().values()
     assert damage.path.endswith("run-1/bins.parquet")
     with SessionWriter.reopen(tmp_path / "S") as writer:
-        writer.move_runs_to_attempts(reader.damage_by_run())
+        writer.move_runs_to_earlier_attempts(reader.damage_by_run())
         assert FIRST not in SessionReader(tmp_path / "S").committed_runs()
         commit(writer, record_of(0))
     again = SessionReader(tmp_path / "S")

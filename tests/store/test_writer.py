@@ -40,7 +40,7 @@ def test_a_session_reads_back_as_it_was_written(place: Path) -> None:
     with create(place) as writer:
         for order in range(4):
             commit(writer, record_of(order))
-        writer.end_session(SessionStatus.DONE)
+        writer.end_session_and_close(SessionStatus.DONE)
     reader = SessionReader(place)
     assert reader.study == STUDY
     assert reader.study_text == STUDY.text
@@ -56,7 +56,7 @@ def test_a_session_reads_back_as_it_was_written(place: Path) -> None:
 
 def test_the_session_says_what_it_is(place: Path) -> None:
     with create(place) as writer:
-        writer.end_session(SessionStatus.FAILED, "Host client-2 was lost.")
+        writer.end_session_and_close(SessionStatus.FAILED, "Host client-2 was lost.")
     session = SessionReader(place).session
     assert (session.id, session.study, session.scale) == ("session-1", "synthetic", "full")
     assert (session.iolab_version, session.agent_version) == (__version__, "0.1.0")
@@ -121,7 +121,7 @@ def test_files_that_only_look_like_ours_are_left_alone(place: Path) -> None:
 def test_a_session_is_never_written_over(place: Path) -> None:
     with create(place) as writer:
         commit(writer, record_of(0))
-        writer.end_session(SessionStatus.DONE)
+        writer.end_session_and_close(SessionStatus.DONE)
     before = files_below(place)
     with pytest.raises(StoreError, match="holds a session already") as caught:
         create(place)
@@ -164,13 +164,13 @@ def test_a_second_writer_is_refused(place: Path) -> None:
 def test_resume_continues_and_remembers(place: Path) -> None:
     with create(place) as writer:
         commit(writer, record_of(0))
-        writer.end_session(SessionStatus.INTERRUPTED, "Ctrl-C")
+        writer.end_session_and_close(SessionStatus.INTERRUPTED, "Ctrl-C")
     facts = {name: replace(fact, faults=("later",)) for name, fact in make_facts(SHAPE).items()}
     with SessionWriter.reopen(place, ("iolab", "resume", "S")) as writer:
         assert SessionReader(place).session.status is SessionStatus.RUNNING
         writer.record_host_facts_at_start(tuple(facts.items()), "0.2.0")
         commit(writer, record_of(1))
-        writer.end_session(SessionStatus.DONE)
+        writer.end_session_and_close(SessionStatus.DONE)
     reader = SessionReader(place)
     assert [(entry.status, entry.command[:2]) for entry in reader.session.history] == [
         ("running", ("iolab", "run")),
@@ -190,7 +190,7 @@ def test_facts_of_file_systems_that_were_made_stand_beside_those_of_the_start(pl
     made = replace(found[name], faults=("on an XFS of its own",))
     with create(place) as writer:
         writer.record_created_target_facts([(name, made)])
-        writer.end_session(SessionStatus.INTERRUPTED)
+        writer.end_session_and_close(SessionStatus.INTERRUPTED)
     with SessionWriter.reopen(place) as writer:
         writer.record_host_facts_at_start(found, "0.2.0")
     reader = SessionReader(place)

@@ -380,7 +380,7 @@ def reopen_and_set_damaged_runs_aside(
         print_message(f"Accepted: {fault.message}")
     writer = SessionWriter.reopen(reader.directory, sys.argv)
     try:
-        writer.move_runs_to_attempts(damaged_runs)
+        writer.move_runs_to_earlier_attempts(damaged_runs)
     except BaseException:
         writer.close()
         raise

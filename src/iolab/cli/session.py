@@ -184,7 +184,9 @@ class SessionRecorder:
         self, status: SessionStatus, reason: str | None, leftover_texts: tuple[str, ...] = ()
     ) -> None:
         if self._writer is not None:
-            self._writer.end_session(status, reason, self._times.phase_times(), leftover_texts)
+            self._writer.end_session_and_close(
+                status, reason, self._times.phase_times(), leftover_texts
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -304,7 +306,7 @@ class RunOptions(Record):
 def run_and_report(request: SessionRequest, options: RunOptions) -> ExitCode:
     """Run the session, print its results, and return the exit code."""
     if not _has_runs_left(request):
-        request.open_writer({}).end_session(SessionStatus.DONE)
+        request.open_writer({}).end_session_and_close(SessionStatus.DONE)
         return _print_results(SessionStatus.DONE, options)
     forecast = forecast_verdicts(request.study, request.plan, study_kinds())
     for message in forecast.text_lines() if forecast.limits else ():

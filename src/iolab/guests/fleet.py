@@ -223,7 +223,7 @@ class GuestKitFactory(Protocol):
 class SessionGuests:
     """The guests of a session, of a study that boots some, or uses some, or has none.
 
-    `prepare_boots` before the first guest is reached, `sample_counters` and
+    `set_up_nodes_for_boots` before the first guest is reached, `sample_counters` and
     `with_booted_host_details` for each run, `shut_down_and_list_failures` once.
     """
 
@@ -244,11 +244,11 @@ class SessionGuests:
         """Whether there are guests to boot."""
         return booted_guest_settings(self._session.study) is not None
 
-    async def prepare_boots(self, nodes: DiscoveredHosts) -> None:
+    async def set_up_nodes_for_boots(self, discovered_nodes: DiscoveredHosts) -> None:
         """Everything up to the boots: folders, what guests boot from, images, KVM tried.
 
-        `nodes` is what they told. Raises HostError or EngineError, with every fault that is
-        known beforehand and nothing done then, and Interrupted at a stop request.
+        `discovered_nodes` is what they told. Raises HostError or EngineError, with every fault that
+        is known beforehand and nothing done then, and Interrupted at a stop request.
         """
         settings, session = booted_guest_settings(self._session.study), self._session
         if settings is None:
@@ -256,13 +256,13 @@ class SessionGuests:
         require_capable_nodes(
             session.study,
             session.plan,
-            nodes.facts_by_target,
-            nodes.probes_by_target,
+            discovered_nodes.facts_by_target,
+            discovered_nodes.probes_by_target,
             owner=session.folder_owner_text,
         )
-        self._nodes = self._create_hypervisors(nodes.facts_by_target, settings)
+        self._nodes = self._create_hypervisors(discovered_nodes.facts_by_target, settings)
         await session.stop.run_unless_stopped(
-            self._prepare_nodes(settings, list(self._nodes.values()))
+            self._set_up_nodes(settings, list(self._nodes.values()))
         )
 
     def wrap_reconnect_host_factory(self, host_factory: HostFactory | None) -> HostFactory | None:
@@ -362,7 +362,7 @@ class SessionGuests:
             if node.host.lost_reason:
                 await self._reconnect_node(node)
             if not node.is_ready:
-                await self._prepare_nodes(settings, [node])
+                await self._set_up_nodes(settings, [node])
         return await node.boot(guest_name, settings)
 
     async def _reconnect_node(self, node: Hypervisor) -> None:
@@ -409,7 +409,7 @@ class SessionGuests:
                 )
         return {spec.name: hypervisors[spec.name] for spec in hypervisors_of_study(study)}
 
-    async def _prepare_nodes(self, settings: GuestSettings, nodes: list[Hypervisor]) -> None:
+    async def _set_up_nodes(self, settings: GuestSettings, nodes: list[Hypervisor]) -> None:
         session = self._session
 
         async def acquire_node_folder(node: Hypervisor) -> None:

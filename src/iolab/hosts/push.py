@@ -144,26 +144,26 @@ class HostFileOperations(Protocol):
         """Remove a file, if it is there."""
 
 
-async def install_agent(files: HostFileOperations, agent: Path | None = None) -> str:
+async def install_agent(host_files: HostFileOperations, agent: Path | None = None) -> str:
     """The agent's path on the host, put there if it is not there yet. Raises HostError.
 
     Without an `agent` it is the package's for that host's machine.
     """
-    folder = await _make_private_folder(files)
-    chosen = agent or await _choose_agent_binary(files.runner)
+    folder = await _make_private_agent_folder(host_files)
+    chosen = agent or await _choose_agent_binary(host_files.runner)
     content = await asyncio.to_thread(chosen.read_bytes)
     checksum = hashlib.sha256(content).hexdigest()
     remote = f"{folder}/{checksum[:HASH_SHOWN]}"
-    if await _compute_sha256(files.runner, remote) == checksum:
+    if await _compute_sha256(host_files.runner, remote) == checksum:
         return remote
     # Written aside and renamed: a broken upload or a second session never meets half a file.
     aside = f"{remote}.{os.getpid()}-{os.urandom(4).hex()}"
     try:
-        await files.write_new_program(aside, content)
-        await _require_checksum(files.runner, aside, checksum)
-        await files.rename(aside, remote)
+        await host_files.write_new_program(aside, content)
+        await _require_checksum(host_files.runner, aside, checksum)
+        await host_files.rename(aside, remote)
     except HostError:
-        await files.remove(aside)
+        await host_files.remove(aside)
         raise
     return remote
 
@@ -221,17 +221,17 @@ class CommandHostFileOperations(Record):
             return
 
 
-async def _make_private_folder(files: HostFileOperations) -> str:
+async def _make_private_agent_folder(host_files: HostFileOperations) -> str:
     """A folder on the host that is ours alone: somebody else's would let them swap the agent."""
-    host = files.runner.host
-    user = (await run_step_and_get_output(files.runner, "id", "-u")).strip()
+    host = host_files.runner.host
+    user = (await run_step_and_get_output(host_files.runner, "id", "-u")).strip()
     if not re.fullmatch(r"\d{1,10}", user):
         message = f"Host '{host}' answered 'id -u' with '{excerpt(user.encode(), 80)}'."
         raise HostError(message, _SILENT)
     folder = FOLDER.format(user=user)
-    failure = await files.make_private_folder_or_reason(folder)
+    failure = await host_files.make_private_folder_or_reason(folder)
     try:
-        described = await files.read_owner_mode_and_kind(folder)
+        described = await host_files.read_owner_mode_and_kind(folder)
     except HostError:
         if not failure:
             raise

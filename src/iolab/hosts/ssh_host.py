@@ -58,7 +58,7 @@ class SshSession(Struct):
     connections: SshConnections
     last_jump_login: _SharedJumpLogin | None
 
-    async def release(self) -> None:
+    async def close_and_release_jump_login(self) -> None:
         """Close the connection, by force if need be, and let go of the jump host."""
         self.connection.close()
         try:
@@ -89,7 +89,7 @@ class SshConnections:
         self._logins: dict[SshRoute, _SharedJumpLogin] = {}
         self._known: dict[tuple[str, ...], asyncssh.SSHKnownHosts] = {}
 
-    async def acquire(self, host_name: str, route: SshRoute) -> SshSession:
+    async def acquire_session(self, host_name: str, route: SshRoute) -> SshSession:
         """Log in to a host, through its jump hosts if it has any. Raises HostError."""
         what = f"Host '{excerpt(host_name)}'"
         return await self._acquire_through_jump_hosts(
@@ -105,7 +105,7 @@ class SshConnections:
         if login.user_count == 0:
             outcome = (await asyncio.gather(login.login, return_exceptions=True))[0]
             if isinstance(outcome, SshSession):
-                await outcome.release()
+                await outcome.close_and_release_jump_login()
 
     async def _resolve_jump_hosts(self, description: str, route: SshRoute) -> tuple[JumpHost, ...]:
         """Every jump host up to the route's address, as the inventory and ~/.ssh/config say.
@@ -410,14 +410,14 @@ class SshHost(Host):
 
     async def start_agent(self) -> AgentLink:
         """Log in, push the agent if need be, and start it."""
-        entry = await self._logins.acquire(self.name, self.spec.ssh or SshRoute(self.name))
+        entry = await self._logins.acquire_session(self.name, self.spec.ssh or SshRoute(self.name))
         try:
             runner = SshRunner(self.name, entry.connection, self._logins.limits)
             async with open_host_file_operations(runner) as landing:
                 remote = await install_agent(landing, self._agent)
             link = await runner.start(remote)
         except BaseException:
-            await entry.release()
+            await entry.close_and_release_jump_login()
             raise
-        link.release_connection = entry.release
+        link.release_connection = entry.close_and_release_jump_login
         return link

@@ -515,7 +515,7 @@ def write_imported_session(
                 result = run_judge(record)
                 writer.commit_run(record, result, analysis_version=ANALYSIS_VERSION)
                 results[f"{result.digest}-{result.repeat}"] = result
-            writer.end_session(SessionStatus.DONE)
+            writer.end_session_and_close(SessionStatus.DONE)
     except BaseException:
         _remove_session(directory, is_new=is_new)
         raise

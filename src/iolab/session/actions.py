@@ -14,7 +14,7 @@ AGENT_LIMIT_S: Final = 20.0
 """For the agent of a host under load to write down an undo, set a limit, or look at a device."""
 
 
-async def resolve_action(study: Study, host: Host, action: Action) -> ResolvedActionAnswer:
+async def resolve_action_to_steps(study: Study, host: Host, action: Action) -> ResolvedActionAnswer:
     """What the agent is to do, and what undoes it. AgentRefusalError where it refuses that."""
     if action.kind is ActionKind.COMMAND:
         return _single_step_answer(

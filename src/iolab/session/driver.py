@@ -265,13 +265,13 @@ def discard_impossible_intervals_and_make_error(
 class LoadDriver(ABC):
     """How a kind of load is made on all hosts of a run; it fills in their states.
 
-    It lives as long as its session. `prepare_for_load` and `measure` raise HostError or
+    It lives as long as its session. `do_steps_before_load` and `measure` raise HostError or
     EngineError when any host fails, with what was gathered until then left in the states, and both
     heed a request to stop.
     """
 
     @abstractmethod
-    async def prepare_for_load(
+    async def do_steps_before_load(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """All phases before the first that counts; returns early at a request to stop."""
@@ -286,7 +286,7 @@ class LoadDriver(ABC):
     ) -> None:
         """The load itself, with telemetry."""
 
-    async def follow_up_after_load(  # noqa: B027 - most have nothing to do
+    async def do_steps_after_load(  # noqa: B027 - most have nothing to do
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """What follows the load when nothing is watched any more, whether it went well or not.

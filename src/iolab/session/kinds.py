@@ -65,7 +65,7 @@ NO_LOAD_SESSION: Final = LoadSessionKind(driver_factory_by_engine={})
 class BootedHosts(Protocol):
     """The hosts of a session that it boots, or that stand on others; perhaps none.
 
-    `prepare_boots` before the first of them is reached, `sample_counters` and
+    `set_up_nodes_for_boots` before the first of them is reached, `sample_counters` and
     `with_booted_host_details` for each run, `shut_down_and_list_failures` once.
     """
 
@@ -76,8 +76,8 @@ class BootedHosts(Protocol):
     def has_guests_to_boot(self) -> bool:
         """Whether there are any to boot."""
 
-    async def prepare_boots(self, nodes: DiscoveredHosts) -> None:
-        """Everything up to the boots; `nodes` is what they told.
+    async def set_up_nodes_for_boots(self, discovered_nodes: DiscoveredHosts) -> None:
+        """Everything up to the boots; `discovered_nodes` is what they told.
 
         Raises HostError, EngineError, and Interrupted at a stop request.
         """

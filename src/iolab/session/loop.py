@@ -122,7 +122,7 @@ async def execute_run(
     fault: IolabError | None = None
     try:
         driver = resources.drivers.driver_for(run)
-        await driver.prepare_for_load(session, run, states)
+        await driver.do_steps_before_load(session, run, states)
         await wait_out_settle_time(session, run)  # what no watch has waited for
         if session.stop.is_requested:
             return None
@@ -141,7 +141,7 @@ async def execute_run(
     fault = discard_impossible_intervals_and_make_error(states, elapsed_s) or fault
     await measure_clocks_after_run(session, states)
     if driver is not None:
-        await driver.follow_up_after_load(session, run, states)
+        await driver.do_steps_after_load(session, run, states)
     method, rule = session.study.method, stopping_rule_settings(session, run)
     loads = _interval_collector(states)
     # One after the other: what was collected for one table is gone when the next is made.
@@ -387,18 +387,22 @@ class RunLoop:
         for _ in range(LAYOUT_TRIES):
             await self._reconnect_lost()
             try:
-                return await self._prepare_workdirs_and_targets(run)
+                return await self._open_workdirs_and_restore_targets(run)
             except (HostError, EngineError) as fault:
                 lost = lost_host_reasons(self._session)
                 if self._method.on_failure is FailurePolicy.WITHOUT_HOST and (lost or fault.hosts):
                     self._exclude_hosts({*lost, *fault.hosts}, fault)
                 elif not lost or not self._can_reconnect:
                     raise
-        return await self._prepare_workdirs_and_targets(run)
+        return await self._open_workdirs_and_restore_targets(run)
 
-    async def _prepare_workdirs_and_targets(self, run: PlannedRun) -> tuple[WorkDirectory, ...]:
-        workdirs = await self._workdirs.prepare_workdirs(run, self._recovery_settings.facts)
-        return await self._preconditioner.prepare_targets(run, workdirs)
+    async def _open_workdirs_and_restore_targets(
+        self, run: PlannedRun
+    ) -> tuple[WorkDirectory, ...]:
+        workdirs = await self._workdirs.open_and_lay_out_workdirs(
+            run, self._recovery_settings.facts
+        )
+        return await self._preconditioner.bring_targets_to_start_state(run, workdirs)
 
     async def _reconnect_lost(self) -> None:
         """Nobody is lost after this: lost hosts are reached again, or left out."""

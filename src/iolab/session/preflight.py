@@ -14,7 +14,7 @@ from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusalError
 from iolab.hosts.remote_process import fetch_file
 from iolab.record import Record
-from iolab.session.actions import AGENT_LIMIT_S, resolve_action
+from iolab.session.actions import AGENT_LIMIT_S, resolve_action_to_steps
 from iolab.session.witness import WitnessReader, WitnessReading
 from iolab.text import quote_value, uncapitalised
 
@@ -167,7 +167,7 @@ async def _require_action_possible(
     study: Study, host: Host, action: Action
 ) -> ResolvedActionAnswer:
     """AgentRefusalError where the host refuses the action, or lacks what it is done with."""
-    resolved = await resolve_action(study, host, action)
+    resolved = await resolve_action_to_steps(study, host, action)
     for program in filter(None, (action.argv[:1], action.undo_argv[:1])):
         await _require_file(host, program[0], "program", MISSING_PROGRAM)
     if action.path:

@@ -30,8 +30,8 @@ from iolab.session.start import (
     SET_UP_S,
     HostStartTime,
     require_clock_offset,
+    run_load_with_common_start,
     run_process_then_snapshot,
-    start_load_together,
     watch_for_background_io,
 )
 from iolab.targets.context import run_seed
@@ -234,7 +234,7 @@ class ProcessDriver(LoadDriver):
     def __init__(self, engine: SingleProcessEngine[Any]) -> None:
         self.engine = engine
 
-    async def prepare_for_load(
+    async def do_steps_before_load(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """What is done before the load: without more, the devices are watched idle."""
@@ -290,7 +290,7 @@ class ProcessDriver(LoadDriver):
 
         waits = any(command.waits_for_start for command in commands.values())
         set_up_s = SET_UP_S if waits else 0.0
-        work = start_load_together(
+        work = run_load_with_common_start(
             session, host_runs, counters, run_engine_on_host, halt, set_up_s=set_up_s
         )
         await (work if runner is None else runner.run_phases_with_load(work))

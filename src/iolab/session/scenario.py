@@ -37,7 +37,7 @@ from iolab.hosts.barrier import gather_hosts, run_with_background
 from iolab.hosts.clock import measure_clock_offset
 from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusalError, Message
-from iolab.session.actions import AGENT_LIMIT_S, resolve_action
+from iolab.session.actions import AGENT_LIMIT_S, resolve_action_to_steps
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunInProgress
 from iolab.session.neighbour import LEAD_S, NO_LIMIT, NeighbourLoads
@@ -156,7 +156,9 @@ class PhaseRunner:
         is_unmounted = {s.name: False for s in self._host_runs if not s.workdir.device}
         for event in self._plan.events_of_phase(READBACK_PHASE):
             host = self._plan.action(event.action).host
-            was_unmounted = await self._do_action(event, self._session.clock.real_ns())
+            was_unmounted = await self._do_action_and_tell_if_unmounted(
+                event, self._session.clock.real_ns()
+            )
             if host in is_unmounted:
                 is_unmounted[host] |= was_unmounted
         return is_unmounted
@@ -169,15 +171,15 @@ class PhaseRunner:
         try:
             await run_with_background(load, self._run_phases_until_halt())
         finally:
-            await self._end_phases()
+            await self._end_phases_and_undo_events()
             await self.neighbours.end_all()
 
     async def _run_phases_until_halt(self) -> None:
         """All phases, or until engines are to end, which may wait for what events hold up."""
         await run_with_background(self._halt.wait(), self._run_phases_with_witnesses())
-        await self._end_phases()
+        await self._end_phases_and_undo_events()
 
-    async def _end_phases(self) -> None:
+    async def _end_phases_and_undo_events(self) -> None:
         """No phase goes on, and all is undone.
 
         Also when it is called again after it was cancelled: what is not confirmed is tried again.
@@ -345,7 +347,7 @@ class PhaseRunner:
     async def _do_event(self, event: EventPlan, phase_start_ns: int) -> None:
         due_ns = phase_start_ns + round(event.after_s * NS_PER_S)
         if event.action:
-            await self._do_action(event, due_ns)
+            await self._do_action_and_tell_if_unmounted(event, due_ns)
         else:
             await self._do_neighbour_event(event, due_ns)
 
@@ -389,7 +391,7 @@ class PhaseRunner:
         except HostError as fault:
             self._record_event_failure(event, outcome, fault)
 
-    async def _do_action(self, event: EventPlan, due_ns: int) -> bool:
+    async def _do_action_and_tell_if_unmounted(self, event: EventPlan, due_ns: int) -> bool:
         """Perform the action; return whether it unmounted the target."""
         action = self._plan.action(event.action)
         outcome = EventOutcome(
@@ -408,7 +410,7 @@ class PhaseRunner:
         if self._leave_out_action_if_unsafe(event, due_ns):
             return False
         try:
-            resolved = await self._resolve_action(host, action, due_ns)
+            resolved = await self._resolve_action_by_due_time(host, action, due_ns)
             pending = await self._store_undo_on_host(event, host, resolved)
             await self._sleep_until(due_ns)
             if self._leave_out_action_if_unsafe(
@@ -437,7 +439,7 @@ class PhaseRunner:
             )
         return False
 
-    async def _resolve_action(
+    async def _resolve_action_by_due_time(
         self, host: Host, action: Action, due_ns: int
     ) -> ResolvedActionAnswer:
         """What the host is to do; what it refuses ahead of time it is asked once more when due.
@@ -445,12 +447,12 @@ class PhaseRunner:
         An event just before may bring about what the action needs.
         """
         try:
-            return await resolve_action(self._session.study, host, action)
+            return await resolve_action_to_steps(self._session.study, host, action)
         except AgentRefusalError:
             if self._session.clock.real_ns() >= due_ns:
                 raise
         await self._sleep_until(due_ns)
-        return await resolve_action(self._session.study, host, action)
+        return await resolve_action_to_steps(self._session.study, host, action)
 
     def _record_event_failure(
         self, event: EventPlan, outcome: EventOutcome, fault: HostError

@@ -350,7 +350,7 @@ async def _discover_all(session: SessionContext, booted: BootedHosts) -> Discove
         nodes = await discover_hosts_and_targets(
             session.study, session.monitored_hosts, session.discovery_queries
         )
-        await booted.prepare_boots(nodes)
+        await booted.set_up_nodes_for_boots(nodes)
         hosts = await discover_hosts_and_targets(
             session.study, session.hosts, session.discovery_queries
         )

@@ -181,7 +181,7 @@ async def count_as_idle_watch_if_quiet(
     await run_on_each_host(known, keep_activity_if_quiet)
 
 
-async def start_load_together(
+async def run_load_with_common_start(
     session: SessionContext,
     host_runs: Sequence[HostRunInProgress],
     counters: CounterCollector,

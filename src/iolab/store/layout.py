@@ -185,7 +185,7 @@ def unfinished_paths(session_directory: Path) -> tuple[Path, ...]:
     )
 
 
-def superseded_attempt_path(run_directory: Path) -> Path:
+def free_attempt_path(run_directory: Path) -> Path:
     """The first free name beside `run_directory` for the attempt that a newer one replaces."""
     taken = {entry.name for entry in run_directory.parent.iterdir()}
     number = 1

@@ -52,7 +52,7 @@ _BEFORE_SESSION: Final = frozenset({layout.LOCK, layout.STUDY, layout.PLAN, layo
 
 
 class SessionWriter:
-    """The one that may write to a session; made by `create` or `reopen`, ended by `end_session`."""
+    """The only writer of a session, from `create` or `reopen` to `end_session_and_close`."""
 
     def __init__(
         self, directory: Path, lock: SessionLock, session: SessionDocument, clock: ControllerClock
@@ -146,13 +146,13 @@ class SessionWriter:
         with disk_errors_as_store_errors(path, "write"):
             replace_file(path, encode_with_digest(LedgerDocument(layout.FORMAT, ledger)))
 
-    def move_runs_to_attempts(self, run_keys: Iterable[RunKey]) -> None:
+    def move_runs_to_earlier_attempts(self, run_keys: Iterable[RunKey]) -> None:
         """Make earlier attempts of committed runs that are damaged; they are missing then."""
         for key in run_keys:
             run = layout.run_directory(self._directory, key)
             with disk_errors_as_store_errors(run, "write"):
                 index.withdraw_index_entry(self._directory, key)
-                run.rename(layout.superseded_attempt_path(run))
+                run.rename(layout.free_attempt_path(run))
                 sync_to_disk(run.parent)
 
     def commit_run(self, record: RunRecord, result: RunResult, *, analysis_version: int) -> None:
@@ -173,14 +173,14 @@ class SessionWriter:
                 write_run(draft, record, StoredAnalysis(analysis_version, result), origin)
                 if final.exists():
                     index.withdraw_index_entry(self._directory, layout.run_key_of_directory(final))
-                    final.rename(layout.superseded_attempt_path(final))
+                    final.rename(layout.free_attempt_path(final))
                 rename_and_sync(draft, final)
             except BaseException:
                 shutil.rmtree(draft, ignore_errors=True)
                 raise
         _add_to_index(self._directory, layout.run_key_of_directory(final), result)
 
-    def end_session(
+    def end_session_and_close(
         self,
         status: SessionStatus,
         reason: str | None = None,

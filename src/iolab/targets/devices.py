@@ -195,14 +195,14 @@ def file_system_image_path(target: Target) -> str:
     return f"{parent.rstrip('/')}/{name}/{IMAGE}"
 
 
-async def make_file_system(
+async def make_or_reopen_file_system(
     host: Host, scratch: str, target: Target, settings: TargetSettings, host_facts: HostFacts
 ) -> CreatedFileSystem:
     """Make one in a scratch folder that is held; `host_facts` are the host's without it.
 
     HostError when the host refuses, which says why, or is lost.
     """
-    made = await _make_or_reopen_file_system(host, scratch, target, settings)
+    made = await _request_file_system(host, scratch, target, settings)
     answer = await host.request("facts", deadline_s=FACTS_LIMIT_S, path=made.dir, tools={})
     answered = read_facts(host.name, answer)
     host_facts = replace(host_facts, target=answered.target, disks=answered.disks)
@@ -230,7 +230,7 @@ async def recreate_file_system(
     await workdir.host.request(
         "filesystem_close", deadline_s=UNMOUNT_LIMIT_S, dir=workdir.outer_scratch_folder
     )
-    await _make_or_reopen_file_system(workdir.host, workdir.outer_scratch_folder, target, settings)
+    await _request_file_system(workdir.host, workdir.outer_scratch_folder, target, settings)
 
 
 async def allocated_image_bytes(host: Host, image: str) -> int:
@@ -243,7 +243,7 @@ async def allocated_image_bytes(host: Host, image: str) -> int:
     return proof.written_bytes + proof.unwritten_bytes
 
 
-async def _make_or_reopen_file_system(
+async def _request_file_system(
     host: Host, scratch: str, target: Target, settings: TargetSettings
 ) -> FilesystemAnswer:
     on_device = target.serial is not None

@@ -143,7 +143,7 @@ async def overwrite_data_set(
         command = engine.overwrite_command(held, workdir.dir, passes, job, seed=seed)
         ledger = context.ledgers.ledger_of_data_set(workdir, data_set) if job.verify else None
         command = command_verified_against_ledger(engine, command, ledger)
-        ending, reading = await _run_to_end(
+        ending, reading = await _run_preconditioning_process(
             context, workdir, command, engine.overwrite_reader(held, passes)
         )
         fault = layout_error(workdir.name, workdir.dir, held, command, engine.name, ending, reading)
@@ -207,7 +207,9 @@ async def _run_preconditioning_round(
         command = engine.measure_command(job, held, workdir.dir, seconds=seconds, seed=seed)
         ledger = context.ledgers.ledger_of_data_set(workdir, data_set) if job.verify else None
         command = command_verified_against_ledger(engine, command, ledger)
-        ending, reading = await _run_to_end(context, workdir, command, engine.measure_reader(job))
+        ending, reading = await _run_preconditioning_process(
+            context, workdir, command, engine.measure_reader(job)
+        )
         fault = preconditioning_round_error(
             engine.name, workdir.name, round_number, ending, reading
         )
@@ -238,7 +240,7 @@ def preconditioning_round_error(
     return EngineError(message, "Correct the reported fault and run again.")
 
 
-async def _run_to_end(
+async def _run_preconditioning_process(
     context: TargetContext, workdir: WorkDirectory, command: Command, reader: OutputReader
 ) -> tuple[ProcessEnding, ParsedEngineOutput]:
     """One process to its end; Interrupted when the user stops it."""
@@ -282,7 +284,7 @@ class Preconditioner:
         self._targets = {target.key: target for target in targets_of_study(context.study)}
         self._states: tuple[TargetState, ...] = ()
 
-    async def prepare_targets(
+    async def bring_targets_to_start_state(
         self, run: PlannedRun, workdirs: Sequence[WorkDirectory]
     ) -> tuple[WorkDirectory, ...]:
         """Directories with their targets in the start state, and with what is known to be written.

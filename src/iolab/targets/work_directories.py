@@ -26,7 +26,7 @@ from iolab.targets.devices import (
     CreatedFileSystem,
     allocated_image_bytes,
     file_system_image_path,
-    make_file_system,
+    make_or_reopen_file_system,
     mount_parent_and_name,
     recreate_file_system,
     release_device,
@@ -123,7 +123,7 @@ class WorkDirectories:
         most = max((point.job.inodes_per_client for point in context.plan.points), default=0)
         self._removal_s = most / SLOWEST_REMOVALS_PER_S
 
-    async def prepare_workdirs(
+    async def open_and_lay_out_workdirs(
         self, run: PlannedRun, facts_by_target: Mapping[str, HostFacts]
     ) -> tuple[WorkDirectory, ...]:
         """The run's directories, with all files that the pending runs of its configuration need.
@@ -152,7 +152,7 @@ class WorkDirectories:
     def workdirs_of_hosts(
         self, configuration_id: str, hosts: Collection[str]
     ) -> tuple[WorkDirectory, ...]:
-        """The directories of those hosts, which `prepare_workdirs` has opened for a run there."""
+        """The directories of those hosts, opened by `open_and_lay_out_workdirs` for a run there."""
         targets = [t for t in self._targets_in_use() if configuration_id in t.configurations]
         return tuple(self._open[target.key] for target in targets if target.host in hosts)
 
@@ -324,7 +324,7 @@ class WorkDirectories:
         """A folder with a file system of the session's own in it."""
         folder = await self._open_folder(host, *mount_parent_and_name(target))
         try:
-            return await make_file_system(
+            return await make_or_reopen_file_system(
                 host, folder, target, self._context.study.target, host_facts
             )
         except HostError:

@@ -88,7 +88,7 @@ class Session:
     async def read_back(self) -> ReadBackCounts | None:
         """What is known of the run's objects when all is done."""
         session = cast(SessionContext, self)
-        await self.driver.follow_up_after_load(session, self.run, [self.state])
+        await self.driver.do_steps_after_load(session, self.run, [self.state])
         return ObjectsHostDetails.require_type(self.state.details).read_back
 
 

@@ -58,7 +58,7 @@ class CheckpointDriver(ProcessDriver):
     def __init__(self) -> None:
         self._run: _CheckpointPhases | None = None
 
-    async def prepare_for_load(
+    async def do_steps_before_load(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """See that the hosts can read what others save, and that the devices are idle."""

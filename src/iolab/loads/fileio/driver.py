@@ -77,12 +77,12 @@ class IoDriver(ProcessDriver):
             record_file_identities,
         )
 
-    async def prepare_for_load(
+    async def do_steps_before_load(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """The generator's limit known; then as `ProcessDriver` does."""
         await self._generator_limits.measure_missing_and_set_limits(session, run, host_runs)
-        await super().prepare_for_load(session, run, host_runs)
+        await super().do_steps_before_load(session, run, host_runs)
 
     async def measure(
         self,

@@ -90,7 +90,7 @@ from iolab.session.kinds import LoadSessionKind
 from iolab.session.start import (
     HostStartTime,
     require_clock_offset,
-    start_load_together,
+    run_load_with_common_start,
     watch_for_background_io,
 )
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
@@ -218,7 +218,7 @@ class YcsbDriver(LoadDriver):
         self._tools = YcsbInstaller(kits)
         self._embedded = EmbeddedStores()
 
-    async def prepare_for_load(
+    async def do_steps_before_load(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """YCSB on every client, the store loaded and in its start state, the devices idle."""
@@ -426,7 +426,7 @@ class DbBenchDriver(LoadDriver):
         self._sources: WeakKeyDictionary[Host, dict[str, TableShape]] = WeakKeyDictionary()
         self._failed: WeakKeyDictionary[Host, dict[str, tuple[str, str]]] = WeakKeyDictionary()
 
-    async def prepare_for_load(
+    async def do_steps_before_load(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """Programs there, databases whole, a copy for the run, caches dropped, devices idle."""
@@ -461,7 +461,7 @@ class DbBenchDriver(LoadDriver):
             await run_bench(session, run, host_run, cells[host_run.name], go, halt)
 
         try:
-            await start_load_together(session, host_runs, counters, run_bench_on_host, halt)
+            await run_load_with_common_start(session, host_runs, counters, run_bench_on_host, halt)
         finally:
             await _remove_run_folders(host_runs)
 

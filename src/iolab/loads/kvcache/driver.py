@@ -31,12 +31,12 @@ class KvCacheDriver(ProcessDriver):
         self._readers: dict[str, KvCacheLineReader] = {}
         self._replay: ReplayPlan | None = None
 
-    async def prepare_for_load(
+    async def do_steps_before_load(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """The requests drawn; then as `ProcessDriver` does."""
         self._replay = _replay_of_run(session, run)
-        await super().prepare_for_load(session, run, host_runs)
+        await super().do_steps_before_load(session, run, host_runs)
 
     def build_host_command(
         self, session: SessionContext, run: PlannedRun, host_run: HostRunInProgress

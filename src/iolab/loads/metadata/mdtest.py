@@ -262,7 +262,7 @@ class MdtestDriver(LoadDriver):
     def __init__(self) -> None:
         self.rates: tuple[ReportedRate, ...] = ()
 
-    async def prepare_for_load(
+    async def do_steps_before_load(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """The target shared at one path, the programs there, the devices watched idle."""

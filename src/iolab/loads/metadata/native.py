@@ -385,7 +385,7 @@ def _mark_lost_and_raise(host: Host, message_part: str, fault: ValueError) -> No
 class MetadataDriver(LoadDriver):
     """The built-in `metadata` engine; see `LoadDriver`."""
 
-    async def prepare_for_load(
+    async def do_steps_before_load(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """See that the hosts can do what a rank shift asks, and that the devices are idle."""

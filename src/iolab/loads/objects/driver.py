@@ -137,7 +137,7 @@ class ObjectsDriver(ProcessDriver):
         self._readers: dict[str, ObjectsLineReader] = {}
         self._generator_limits: dict[GeneratorLimitKey, dict[str, GeneratorLimit]] = {}
 
-    async def prepare_for_load(
+    async def do_steps_before_load(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """The bucket is there, and the objects that the run reads; devices are watched idle."""
@@ -179,7 +179,7 @@ class ObjectsDriver(ProcessDriver):
                     and bool(details.tls_ns and details.done_count),
                 )
 
-    async def follow_up_after_load(
+    async def do_steps_after_load(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """What the run put is read back where the job asks for it, and removed."""

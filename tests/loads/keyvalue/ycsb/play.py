@@ -194,7 +194,7 @@ def play(
             states = [HostRunInProgress(workdir) for workdir in workdirs]
             played.runs.append(states)
             try:
-                await driver.prepare_for_load(session, plan.runs[0], states)
+                await driver.do_steps_before_load(session, plan.runs[0], states)
                 await driver.measure(session, plan.runs[0], states, CounterCollector())
                 played.faults.append(None)
             except IolabError as fault:

@@ -81,7 +81,7 @@ from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunInProgress, run_on_each_host
 from iolab.session.process_driver import out_of_memory_error, process_ending_error
-from iolab.session.start import HostStartTime, run_process_then_snapshot, start_load_together
+from iolab.session.start import HostStartTime, run_load_with_common_start, run_process_then_snapshot
 from iolab.targets.work_directory import WorkDirectory
 from iolab.text import counted_noun, excerpt
 from iolab.units import NS_PER_S
@@ -213,7 +213,7 @@ class YcsbClients:
         Raises HostError or EngineError when any host failed or the server died; the others are then
         stopped. The user's wish to stop ends all of them early without an error.
         """
-        load = start_load_together(
+        load = run_load_with_common_start(
             self._session, self._states, self._counters, self._run_client, self._halt
         )
         try:
