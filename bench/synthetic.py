@@ -106,7 +106,7 @@ def make_result(record: RunRecord) -> RunResult:
     return RunResult(
         configuration=record.run.point.configuration,
         workload=record.run.point.workload,
-        axis=record.run.point.axis,
+        axis_values=record.run.point.axis_values,
         repeat=record.run.repeat,
         digest=record.run.point.digest,
         status=record.status,

@@ -224,7 +224,7 @@ def _point(
         digest=digest_of(text if configuration == "only" else f"{configuration} {text}"),
         configuration=configuration,
         workload=_workload_id(number),
-        axis=(("iodepth", depth), ("bs", block[0])),
+        axis_values=(("iodepth", depth), ("bs", block[0])),
         job=_job(access, block[1], depth, shape),
         data_set="s1g",
     )

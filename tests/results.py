@@ -17,7 +17,7 @@ def result_of_run(run: PlannedRun, metrics: Mapping[str, Metric], **changes: Any
     result = RunResult(
         configuration=point.configuration,
         workload=point.workload,
-        axis=point.axis,
+        axis_values=point.axis_values,
         repeat=run.repeat,
         digest=point.digest,
         status=RunStatus.DONE,

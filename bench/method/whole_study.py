@@ -129,7 +129,7 @@ def _all_cells(cells: dict[str, _Cells], runs: int) -> Design:
         errors.append(np.expm1(logs.mean(axis=1)))
         found = [estimate_published_value(np.exp(row).tolist(), prior) for row in logs]
         hits[name] = [(one.low or 0) <= 1 <= (one.high or math.inf) for one in found]
-        widths[name] = [one.half_width_share for one in found]
+        widths[name] = [one.relative_half_width for one in found]
     joined = np.concatenate(errors)
     return Design(hours, joined.size, joined, hits, widths)
 

@@ -397,7 +397,7 @@ class Session:
         return Run(
             configuration=result.configuration,
             workload=result.workload,
-            axis=dict(result.axis),
+            axis=dict(result.axis_values),
             repeat=result.repeat,
             digest=result.digest,
             status=result.status,
@@ -414,9 +414,9 @@ def _to_measured_point(summary: PointSummary, run_by_order: Mapping[int, Run]) -
     return MeasuredPoint(
         configuration=summary.key.configuration,
         workload=summary.key.workload,
-        axis=dict(summary.key.axis),
+        axis=dict(summary.key.axis_values),
         metrics=summary.metrics,
-        verdict=summary.level,
+        verdict=summary.verdict_level,
         trusted=summary.is_trusted,
         notes=summary.interval_note_texts,
         runs=tuple(run_by_order[id(result)] for result in summary.results),

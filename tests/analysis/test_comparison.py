@@ -32,7 +32,7 @@ def side(name: str, results: Sequence[RunResult], session: str = "") -> Comparis
         versions={},
         study=STUDY,
         configuration=configuration,
-        points={(RUN.point.workload, RUN.point.axis): RUN.point},
+        points={(RUN.point.workload, RUN.point.axis_values): RUN.point},
         facts={},
         results=tuple(results),
     )
@@ -102,7 +102,9 @@ def test_the_worse_verdict_of_both_points_stands_beside_the_ratio() -> None:
         replace(run, verdict=replace(run.verdict, level=VerdictLevel.INDICATIVE))
         for run in repeats(OTHER)
     ]
-    assert only(side("a", repeats(BASE)), side("b", doubtful)).level is VerdictLevel.INDICATIVE
+    assert (
+        only(side("a", repeats(BASE)), side("b", doubtful)).verdict_level is VerdictLevel.INDICATIVE
+    )
 
 
 def test_of_many_comparisons_chance_claims_little() -> None:
@@ -151,7 +153,7 @@ def metadata_side(source: Source) -> ComparisonSide:
         versions={},
         study=source.study,
         configuration=source.study.configurations[0],
-        points={(point.workload, point.axis): point for point in source.plan.points},
+        points={(point.workload, point.axis_values): point for point in source.plan.points},
         facts={},
         results=source.results(),
     )

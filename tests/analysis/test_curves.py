@@ -45,7 +45,9 @@ def test_a_fleet_that_grows_has_a_curve_for_each_depth(axis: str) -> None:
     study = load(FLEET.replace("[1, 2, 3]", str(list(range(1, 9))) + f"\n{axis}".rstrip()))
     four = System(lambda point: float((point.per_node**-4 + 4.0**-4) ** -0.25) * 1000)
     curves = session_load_findings(study, whole_session(study, four)[1]).curves
-    assert [(curve.axis, dict(curve.search.fixed_axis_values)["iodepth"]) for curve in curves] == [
+    assert [
+        (curve.axis_name, dict(curve.search.fixed_axis_values)["iodepth"]) for curve in curves
+    ] == [
         ("vms_per_node", 1),
         ("vms_per_node", 8),
     ]

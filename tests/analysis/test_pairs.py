@@ -39,7 +39,7 @@ def test_a_cell_is_compared_with_itself_by_pairs_of_repeats() -> None:
     (cell,) = found.cells_of_metric("ops_per_s")
     wanted = stats.ttest_rel(np.log(high), np.log(LOW)).confidence_interval()
     low, high_end = np.exp(wanted.low - RATIO_ALLOWANCE), np.exp(wanted.high + RATIO_ALLOWANCE)
-    assert cell.gain_share_interval == pytest.approx((low - 1, high_end - 1))
+    assert cell.relative_gain_interval == pytest.approx((low - 1, high_end - 1))
     assert cell.comparison.paired
     assert cell.comparison.verdict is ComparisonVerdict.BETTER
     assert (found.baseline, found.candidate) == (BASE, OTHER)
@@ -52,7 +52,7 @@ def test_a_pair_is_told_either_way_round_as_the_comparison_of_both_has_it() -> N
     for names in ((BASE, OTHER), (OTHER, BASE)):
         (whole,) = compare_configurations(STUDY, points, baseline=names[0])
         (cell,) = whole.cells_of_metric("ops_per_s")
-        found = gains.comparison(names, (cell.workload, cell.axis), cell.metric)
+        found = gains.comparison(names, (cell.workload, cell.axis_values), cell.metric)
         assert found is not None
         told = cell.comparison
         assert (found.verdict, found.run_counts) == (told.verdict, told.run_counts)
@@ -60,7 +60,9 @@ def test_a_pair_is_told_either_way_round_as_the_comparison_of_both_has_it() -> N
         assert (found.ratio, found.low, found.high) == pytest.approx(ends)
         assert whole.cells == gains.gains_over_first()[0].cells or names[0] == OTHER
         assert gains.comparison(names, ("another", ()), cell.metric) is None
-    assert gains.comparison((BASE, "nobody"), (cell.workload, cell.axis), cell.metric) is None
+    assert (
+        gains.comparison((BASE, "nobody"), (cell.workload, cell.axis_values), cell.metric) is None
+    )
 
 
 def test_a_metric_beside_the_default_ones_is_held_together_with_them() -> None:
@@ -79,10 +81,10 @@ def test_a_metric_beside_the_default_ones_is_held_together_with_them() -> None:
     assert cell.comparison.verdict is ComparisonVerdict.BETTER
     assert 0.05 / 5 < cell.comparison.p_value < 0.05
     held = GainsByPair(STUDY, points).comparison(
-        (BASE, OTHER), (cell.workload, cell.axis), "read_lat_ns_max"
+        (BASE, OTHER), (cell.workload, cell.axis_values), "read_lat_ns_max"
     )
     assert held is not None
-    assert held.may_be_chance
+    assert held.is_significant_only_alone
     assert (held.low, held.high) == (cell.comparison.low, cell.comparison.high)
 
 
@@ -92,7 +94,7 @@ def test_runs_of_two_sessions_are_no_pairs() -> None:
     (cell,) = of(results(BASE, rates(LOW)), later).cells_of_metric("ops_per_s")
     wanted = stats.ttest_ind(np.log(high), np.log(LOW), equal_var=False).confidence_interval()
     low, high_end = np.exp(wanted.low - RATIO_ALLOWANCE), np.exp(wanted.high + RATIO_ALLOWANCE)
-    assert cell.gain_share_interval == pytest.approx((low - 1, high_end - 1))
+    assert cell.relative_gain_interval == pytest.approx((low - 1, high_end - 1))
     assert not cell.comparison.paired
     resumed = [replace(run, segment=2) for run in later]
     (cell,) = of(results(BASE, rates(LOW)), resumed).cells_of_metric("ops_per_s")
@@ -104,7 +106,7 @@ def test_operations_a_joule_are_compared_where_both_were_metered_alike(key: str)
     one = [{"ops_per_s": 1.0, key: value} for value in (100.0, 101.0)]
     other = [{"ops_per_s": 1.0, key: value} for value in (120.0, 121.0)]
     (cell,) = of(results(BASE, one), results(OTHER, other)).cells_of_metric(key)
-    assert cell.gain_share == pytest.approx(0.2, abs=0.01)
+    assert cell.relative_gain == pytest.approx(0.2, abs=0.01)
     # Another boundary is another quantity.
     unlike = [{"ops_per_s": 1.0, "processors_ops_per_j": value} for value in (120.0, 121.0)]
     found = of(results(BASE, one), results(OTHER, unlike))
@@ -130,9 +132,9 @@ def test_of_latency_less_is_a_gain() -> None:
     one = [{"ops_per_s": 1.0, key: value} for value in (1e6, 1.1e6)]
     other = [{"ops_per_s": 1.0, key: value} for value in (0.5e6, 0.55e6)]
     (cell,) = of(results(BASE, one), results(OTHER, other)).cells_of_metric(key)
-    assert (cell.gain_share, cell.improvement_factor) == pytest.approx((0.5, 2.0))
-    assert cell.gain_share_interval is not None
-    assert cell.gain_share_interval[0] <= cell.gain_share <= cell.gain_share_interval[1]
+    assert (cell.relative_gain, cell.improvement_factor) == pytest.approx((0.5, 2.0))
+    assert cell.relative_gain_interval is not None
+    assert cell.relative_gain_interval[0] <= cell.relative_gain <= cell.relative_gain_interval[1]
 
 
 def test_the_largest_gain_names_its_cell_and_is_less_sure_than_a_single_one() -> None:
@@ -140,14 +142,14 @@ def test_the_largest_gain_names_its_cell_and_is_less_sure_than_a_single_one() ->
     found = of(pair(1.1, 4), pair(1.5, 16), pair(1.3, 64), pair(1.2, 4, far), pair(1.25, 64, far))
     best = found.largest_gain("ops_per_s")
     assert best is not None
-    assert (best.cell.workload, best.cell.axis) == ("readrandom-4k", (("threads", 16),))
+    assert (best.cell.workload, best.cell.axis_values) == ("readrandom-4k", (("threads", 16),))
     assert best.cell_count == 5
-    own = best.cell.gain_share_interval
+    own = best.cell.relative_gain_interval
     assert own is not None
     assert best.low is not None
     assert best.high is not None
-    assert best.low < own[0] < best.cell.gain_share < own[1] < best.high
-    assert [cell.axis for cell in found.cells_of_metric("ops_per_s", far)] == [
+    assert best.low < own[0] < best.cell.relative_gain < own[1] < best.high
+    assert [cell.axis_values for cell in found.cells_of_metric("ops_per_s", far)] == [
         (("threads", 4),),
         (("threads", 64),),
     ]
@@ -162,8 +164,8 @@ def test_the_largest_gain_of_a_latency_is_the_largest_reduction() -> None:
             cells.append(results(name, values, threads))
     best = of(*cells).largest_gain(key)
     assert best is not None
-    assert best.cell.axis == (("threads", 16),)
-    assert best.cell.gain_share == pytest.approx(0.5)
+    assert best.cell.axis_values == (("threads", 16),)
+    assert best.cell.relative_gain == pytest.approx(0.5)
     assert best.low is not None
     assert best.high is not None
     assert best.low <= 0.5 <= best.high
@@ -181,7 +183,9 @@ def test_of_many_cells_chance_claims_little() -> None:
     assert few.cells[0].comparison.verdict is ComparisonVerdict.BETTER
     assert 0.05 / 7 < few.cells[0].comparison.p_value < 0.05
     many = of(*even, results(BASE, rates(base), 128), results(OTHER, rates(other), 128))
-    (row,) = (row for row in many.cells_of_metric("ops_per_s") if dict(row.axis)["threads"] == 128)
+    (row,) = (
+        row for row in many.cells_of_metric("ops_per_s") if dict(row.axis_values)["threads"] == 128
+    )
     said = row.comparison
     assert (said.verdict, "chance alone" in said.reason) == (ComparisonVerdict.INCONCLUSIVE, True)
 
@@ -198,9 +202,9 @@ def test_the_interval_of_the_largest_holds_for_all_cells_at_once() -> None:
         best = of(*cells).largest_gain("ops_per_s")
         assert best is not None
         assert best.low is not None
-        assert best.cell.gain_share_interval is not None
+        assert best.cell.relative_gain_interval is not None
         missed += best.low > 0.3
-        missed_alone += best.cell.gain_share_interval[0] > 0.3
+        missed_alone += best.cell.relative_gain_interval[0] > 0.3
     assert missed <= 4
     assert missed <= missed_alone
 
@@ -216,8 +220,8 @@ def test_cells_that_one_side_lacks_are_named_and_never_matched_with_others() -> 
     lonely = results(BASE, rates(LOW), 64)
     spoilt = results(OTHER, rates(LOW), 16, level=VerdictLevel.INVALID)
     found = of(pair(1.2, 4), lonely, results(BASE, rates(LOW), 16), spoilt)
-    assert [cell.axis for cell in found.cells] == [(("threads", 4),)]
-    assert {(one.axis, one.reason) for one in found.skipped} == {
+    assert [cell.axis_values for cell in found.cells] == [(("threads", 4),)]
+    assert {(one.axis_values, one.reason) for one in found.skipped} == {
         ((("threads", 64),), f"{OTHER} has no such point"),
         ((("threads", 16),), f"no run of {OTHER} is done and not invalid"),
     }
@@ -227,8 +231,8 @@ def test_a_single_run_a_side_has_a_gain_without_an_interval() -> None:
     found = of(results(BASE, rates([100.0])), results(OTHER, rates([150.0])))
     best = found.largest_gain("ops_per_s")
     assert best is not None
-    assert best.cell.gain_share == pytest.approx(0.5)
-    assert (best.low, best.high, best.cell.gain_share_interval) == (None, None, None)
+    assert best.cell.relative_gain == pytest.approx(0.5)
+    assert (best.low, best.high, best.cell.relative_gain_interval) == (None, None, None)
     assert best.cell.comparison.verdict is ComparisonVerdict.INCONCLUSIVE
 
 
@@ -243,15 +247,15 @@ def test_a_gain_smaller_than_a_bin_is_not_claimed() -> None:
         results(BASE, bench(1.8e6, 1.3e6, 1.9e6)), results(OTHER, bench(1.4e6, 1.3e6, 1.9e6))
     )
     (cell,) = same_bin.cells_of_metric(key)
-    assert cell.gain_share == pytest.approx(1 - 1.4 / 1.8)
+    assert cell.relative_gain == pytest.approx(1 - 1.4 / 1.8)
     assert cell.comparison.verdict is ComparisonVerdict.INCONCLUSIVE
     far = of(results(BASE, bench(6.0e6, 4.4e6, 6.6e6)), results(OTHER, bench(1.4e6, 1.3e6, 1.9e6)))
     (cell,) = far.cells_of_metric(key)
     assert cell.comparison.verdict is ComparisonVerdict.BETTER
     # Between the edges: 1.3/6.6 at best, 1.9/4.4 at worst; the interval has them all in it.
-    assert cell.gain_share_interval is not None
-    assert cell.gain_share_interval[0] <= 1 - 1.9 / 4.4
-    assert cell.gain_share_interval[1] >= 1 - 1.3 / 6.6
+    assert cell.relative_gain_interval is not None
+    assert cell.relative_gain_interval[0] <= 1 - 1.9 / 4.4
+    assert cell.relative_gain_interval[1] >= 1 - 1.3 / 6.6
 
 
 def test_one_configuration_and_an_unknown_baseline_give_none() -> None:
@@ -259,4 +263,4 @@ def test_one_configuration_and_an_unknown_baseline_give_none() -> None:
     assert compare_configurations(STUDY, cells) == ()
     assert compare_configurations(STUDY, summarised(pair(1.2, 4)), baseline="nobody") == ()
     (turned,) = compare_configurations(STUDY, summarised(pair(1.2, 4)), baseline=OTHER)
-    assert (turned.baseline, turned.cells[0].gain_share < 0) == (OTHER, True)
+    assert (turned.baseline, turned.cells[0].relative_gain < 0) == (OTHER, True)

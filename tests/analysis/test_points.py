@@ -29,7 +29,7 @@ def repeats(values: Sequence[float | None], key: str = "iops", depth: int = 1) -
     return [
         replace(
             RESULT,
-            axis=(("iodepth", depth),),
+            axis_values=(("iodepth", depth),),
             digest=f"{depth:016x}",
             repeat=repeat,
             metrics={key: Metric(value, "1/s")},
@@ -64,7 +64,7 @@ def test_invalid_and_failed_runs_stay_out_and_are_counted() -> None:
     found = only(results)
     assert [run.repeat for run in found.results] == [1, 2]
     assert found.interval_note_texts == ("2 of 4 runs left out",)
-    assert (found.level, found.metrics["iops"].n) == (VerdictLevel.INDICATIVE, 2)
+    assert (found.verdict_level, found.metrics["iops"].n) == (VerdictLevel.INDICATIVE, 2)
     assert found.metrics["iops"].value == pytest.approx(math.sqrt(100.0 * 101.0))
 
 
@@ -112,7 +112,11 @@ def test_a_point_whose_runs_are_all_invalid_shows_them_without_an_interval() -> 
         replace(run, verdict=Verdict(VerdictLevel.INVALID, ())) for run in repeats([100.0, 400.0])
     ]
     found = only(invalid)
-    assert (found.is_trusted, found.level, found.results) == (False, VerdictLevel.INVALID, ())
+    assert (found.is_trusted, found.verdict_level, found.results) == (
+        False,
+        VerdictLevel.INVALID,
+        (),
+    )
     metric = found.metrics["iops"]
     assert metric.value == pytest.approx(200.0)
     assert (metric.low, metric.high, metric.n) == (None, None, 2)
@@ -155,7 +159,7 @@ def test_a_percentile_that_some_runs_lack_does_not_stand_beside_the_mean_of_all(
 
 def test_a_percentile_that_one_run_only_bounds_is_no_better_known_of_the_point() -> None:
     key = "lat_ns_p99_9"
-    stalled = replace(RESULT, digest=f"{1:016x}", axis=(("iodepth", 1),), repeat=3)
+    stalled = replace(RESULT, digest=f"{1:016x}", axis_values=(("iodepth", 1),), repeat=3)
     stalled = replace(stalled, metrics={key: Metric(None, "1/s", low=400.0)})
     found = only([*repeats([100.0, 100.0], key), stalled]).metrics[key]
     assert found.value is None
@@ -166,7 +170,7 @@ def test_a_percentile_that_one_run_only_bounds_is_no_better_known_of_the_point()
 def test_a_zero_is_part_of_a_lower_bound() -> None:
     """One run was back at once, another never: the mean is more than half of what is known."""
     key = "scenario.baseline_s"
-    never = replace(RESULT, digest=f"{1:016x}", axis=(("iodepth", 1),), repeat=2)
+    never = replace(RESULT, digest=f"{1:016x}", axis_values=(("iodepth", 1),), repeat=2)
     never = replace(never, metrics={key: Metric(None, "s", low=10.0)})
     found = only([*repeats([0.0], key), never]).metrics[key]
     assert (found.value, found.low, found.n) == (None, 5.0, 2)
@@ -207,9 +211,15 @@ def test_points_stand_as_the_study_names_them_in_whatever_order_they_ran() -> No
     keys = [point.key for point in summarise_points(results, study)]
     assert keys == [point.key for point in summarise_points(results[::-1], study)]
     pairs = [
-        ((first.workload, first.axis), (second.workload, second.axis), second.configuration)
+        (
+            (first.workload, first.axis_values),
+            (second.workload, second.axis_values),
+            second.configuration,
+        )
         for first, second in zip(keys[::2], keys[1::2], strict=True)
     ]
     assert all(first == second and owner == "other" for first, second, owner in pairs)
-    depths = [dict(key.axis)["iodepth"] for key in keys[::2] if key.workload == keys[0].workload]
+    depths = [
+        dict(key.axis_values)["iodepth"] for key in keys[::2] if key.workload == keys[0].workload
+    ]
     assert depths == sorted(depths, key=int)

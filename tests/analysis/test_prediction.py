@@ -74,7 +74,10 @@ def test_invalid_points_do_not_enter() -> None:
 def test_every_load_is_predicted_alike(axis: str) -> None:
     found = [
         replace(
-            point, key=replace(point.key, axis=tuple((axis, load) for _, load in point.key.axis))
+            point,
+            key=replace(
+                point.key, axis_values=tuple((axis, load) for _, load in point.key.axis_values)
+            ),
         )
         for point in points(runs(LINEAR))
     ]

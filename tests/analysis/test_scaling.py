@@ -39,7 +39,7 @@ def test_the_ideal_is_as_many_times_what_each_of_the_fewest_gives() -> None:
 def test_other_axes_make_curves_of_their_own() -> None:
     deeper = {hosts: tuple(2 * rate for rate in rates) for hosts, rates in RATES.items()}
     found = host_scalings(STUDY, points([*runs(RATES, depth=1), *runs(deeper, depth=8)]))
-    assert [one.fixed_axis for one in found] == [(("iodepth", 1),), (("iodepth", 8),)]
+    assert [one.fixed_axis_values for one in found] == [(("iodepth", 1),), (("iodepth", 8),)]
     assert [len(one.steps) for one in found] == [4, 4]
 
 
@@ -72,7 +72,7 @@ def test_what_is_hardly_known_has_no_law() -> None:
 def test_an_invalid_point_has_an_efficiency_without_an_interval() -> None:
     (found,) = host_scalings(STUDY, points(runs(RATES, {8: VerdictLevel.INVALID})))
     last = found.steps[-1]
-    assert last.point.level is VerdictLevel.INVALID
+    assert last.point.verdict_level is VerdictLevel.INVALID
     assert last.efficiency.value == pytest.approx(mean(RATES[8]) / 8 / mean(RATES[1]))
     assert last.efficiency.low is None
 

@@ -140,12 +140,14 @@ def test_what_only_some_configurations_tell_is_named() -> None:
 
 
 def test_nothing_is_claimed_of_what_is_invalid() -> None:
-    good = BestValue("a", "w", "iops", rate(300.0), level=VerdictLevel.VALID)
-    bad = replace(good, configuration="b", value=rate(100.0), level=VerdictLevel.INVALID)
+    good = BestValue("a", "w", "iops", rate(300.0), verdict_level=VerdictLevel.VALID)
+    bad = replace(good, configuration="b", value=rate(100.0), verdict_level=VerdictLevel.INVALID)
     assert improvement_over(good, bad) is None
     assert improvement_over(bad, good) is None
     assert improvement_over(good, good) is None
-    assert improvement_over(good, replace(bad, level=VerdictLevel.INDICATIVE)) == Metric(3.0, "")
+    assert improvement_over(good, replace(bad, verdict_level=VerdictLevel.INDICATIVE)) == Metric(
+        3.0, ""
+    )
     owners = [Configuration("a", "A", ("c", "d"), "/t"), Configuration("b", "B", ("c",), "/t")]
     assert (
         fleets_with_single_client(owners, [replace(good, host_count=2), replace(bad, host_count=1)])

@@ -161,7 +161,7 @@ def test_hosts_and_versions_that_differ_are_shown_first_and_forbid_nothing(
 
 def test_invalid_runs_are_not_compared(tmp_path: Path, baseline: Path) -> None:
     def spoil(result: RunResult) -> RunResult:
-        if dict(result.axis)["bs"] == "8k":
+        if dict(result.axis_values)["bs"] == "8k":
             return replace(result, verdict=Verdict(VerdictLevel.INVALID, ()))
         return replace(result, metrics={**result.metrics, "lat_ns_p99": Metric(None, "ns")})
 

@@ -57,7 +57,7 @@ def test_what_is_worse_fails_and_nothing_else(tmp_path: Path, baseline: Path) ->
 
 def test_what_says_neither_is_skipped_with_the_reason(tmp_path: Path, baseline: Path) -> None:
     def spoil(result: RunResult) -> RunResult:
-        if dict(result.axis)["bs"] == "8k":
+        if dict(result.axis_values)["bs"] == "8k":
             return replace(result, verdict=Verdict(VerdictLevel.INVALID, ()))
         return replace(result, metrics={**result.metrics, "iops": Metric(0.0, "1/s")})
 

@@ -30,14 +30,14 @@ def truth(depth: int) -> float:
 
 def by_law(result: RunResult) -> RunResult:
     """The rates follow a law of the depth, and scatter as the target says."""
-    depth = int(dict(result.axis)["iodepth"])
+    depth = int(dict(result.axis_values)["iodepth"])
     scatter = {1: 1.004, 2: 0.997, 3: 0.999}[result.repeat]
     rate = replace(result.metrics["iops"], value=truth(depth) * scatter)
     return replace(result, metrics={**result.metrics, "iops": rate})
 
 
 def only_4k(plan: Plan) -> Plan:
-    kept = [run for run in plan.runs if dict(run.point.axis)["bs"] == "4k"]
+    kept = [run for run in plan.runs if dict(run.point.axis_values)["bs"] == "4k"]
     return replace(plan, runs=tuple(kept))
 
 

@@ -65,7 +65,7 @@ def single(result: RunResult, indicator: Indicator) -> list[str]:
     """The screen of a study with one workload that is not varied."""
     workload = replace(STUDY.workloads[0], title="Some reads", sweep=(), indicator=indicator)
     study = replace(STUDY, workloads=(workload,))
-    return drawn(result_lines(study, [replace(result, axis=(), workload=workload.id)]))
+    return drawn(result_lines(study, [replace(result, axis_values=(), workload=workload.id)]))
 
 
 def test_a_workload_without_an_axis_is_one_line() -> None:
@@ -122,7 +122,7 @@ def test_repeats_are_one_line_and_have_lines_of_their_own_on_request() -> None:
     assert re.split(r" {2,}", lines[0])[:4] == ["point", "IOPS", "bandwidth", "95 %"]
     (row,) = [line for line in lines if "bs " in line]
     (point,) = summarise_points(results, STUDY)
-    half = point.metrics["iops"].half_width_share
+    half = point.metrics["iops"].relative_half_width
     assert half is not None
     assert f"±{100 * half:.2g} %" in row
     every = drawn(result_lines(STUDY, results, with_run_rows=True))
@@ -380,7 +380,7 @@ def test_where_no_table_fits_each_row_is_told_in_lines_and_nothing_is_cut(width:
     text = " ".join(line.strip() for line in lines)
     for key in ("iops", "lat_ns_mean", "lat_ns_p99"):
         assert metric_value_text(point.metrics[key], bare_rate=True) in text
-    assert f"verdict {point.level.value}" in text
+    assert f"verdict {point.verdict_level.value}" in text
 
 
 def test_a_latency_histogram_has_its_peak_where_most_are_and_ends_at_its_percentile() -> None:

@@ -55,7 +55,7 @@ def test_every_operation_of_every_rank_is_counted(session: Path) -> None:
         record = reader.record(*key)
         assert (record.status, record.failure) == (RunStatus.DONE, None)
         (host,) = record.hosts
-        ranks = dict(record.run.point.axis)["ranks"]
+        ranks = dict(record.run.point.axis_values)["ranks"]
         assert isinstance(ranks, int)
         assert [phase.operation for phase in operation_runs_of_host(host)] == list(
             MetadataOperation

@@ -179,7 +179,7 @@ def test_an_export_fills_a_database(tmp_path: Path) -> None:
     end_s = float(table.end_real_ns.max()) / 1e9
     with prometheus(tmp_path, "scrape_configs: []\n") as watch:
         watch.wait_for("vector(1)")
-        point = ", ".join(f"{name} {value}" for name, value in last.axis)
+        point = ", ".join(f"{name} {value}" for name, value in last.axis_values)
         named = f'iolab_operations_total{{point="{point}"}}'
         assert watch.value(named, end_s) == float(table.ios.sum())
         every = watch.value("sum(iolab_operations_total)", end_s)

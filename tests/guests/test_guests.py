@@ -72,7 +72,7 @@ def test_all_keys_of_vm_are_read() -> None:
 def test_points_say_how_many_guests_of_a_node_take_part() -> None:
     study = load(FLEET)
     points = expand_points(study)
-    assert [(dict(point.axis)["iodepth"], point.per_node) for point in points] == [
+    assert [(dict(point.axis_values)["iodepth"], point.per_node) for point in points] == [
         *((1, 1), (1, 2), (1, 3)),
         *((8, 1), (8, 2), (8, 3)),
     ]
@@ -87,7 +87,9 @@ def test_points_say_how_many_guests_of_a_node_take_part() -> None:
 
 def test_one_number_of_guests_is_an_axis_too_and_none_means_all() -> None:
     single = expand_points(load(FLEET, "workload.w.vms_per_node=2"))
-    assert {(point.per_node, point.axis[-1]) for point in single} == {(2, ("vms_per_node", 2))}
+    assert {(point.per_node, point.axis_values[-1]) for point in single} == {
+        (2, ("vms_per_node", 2))
+    }
     plain = load(FLEET.replace("vms_per_node = [1, 2, 3]\n", ""))
     assert {point.per_node for point in expand_points(plain)} == {0}
     assert [spec.name for spec in plain.hosts[2:]] == ["node-1-vm01", "node-2-vm01"]

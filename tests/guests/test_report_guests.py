@@ -157,7 +157,9 @@ def test_a_mix_that_is_an_axis_is_a_group_of_its_own(source: GuestSource) -> Non
     mixed = [
         replace(
             point,
-            key=replace(point.key, workload="read", axis=(*point.key.axis, ("rwmixread", mix))),
+            key=replace(
+                point.key, workload="read", axis_values=(*point.key.axis_values, ("rwmixread", mix))
+            ),
         )
         for mix, point in zip((100, 0) * len(points), points, strict=False)
     ]
@@ -173,13 +175,13 @@ def test_the_node_is_shown_at_the_published_load_with_the_most_guests(
 ) -> None:
     assert brief.node_timeline is not None
     run = brief.node_timeline.result
-    assert (run.workload, run.axis) == ("mixed-70", (("vms_per_node", 3), ("iodepth", 8)))
+    assert (run.workload, run.axis_values) == ("mixed-70", (("vms_per_node", 3), ("iodepth", 8)))
     reads = [
         p for p in summarise_points(source.results(), source.study) if p.key.workload == "read"
     ]
     other = run_shown_in_node_timeline(source.plan, reads)
     assert other is not None
-    assert dict(other.axis)["vms_per_node"] == 3
+    assert dict(other.axis_values)["vms_per_node"] == 3
 
 
 @pytest.mark.parametrize(
@@ -301,7 +303,7 @@ def test_nodes_stand_on_the_time_axis_of_their_guests(brief: Brief) -> None:
 def test_the_runs_with_the_fewest_and_the_most_guests_are_told_of(source: GuestSource) -> None:
     points = summarise_points(source.results(), source.study)
     keys = runs_needing_manifests(guest_scaling_groups(source.study, points), source.results())
-    axes = {run.point.digest: dict(run.point.axis) for run in source.plan.runs}
+    axes = {run.point.digest: dict(run.point.axis_values) for run in source.plan.runs}
     assert [axes[digest]["vms_per_node"] for digest, _ in keys] == [3, 1, 3, 1] * 2
 
 

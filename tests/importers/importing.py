@@ -60,7 +60,7 @@ def results(
 
 
 def _label(result: RunResult) -> str:
-    axis = " ".join(f"{name}={value}" for name, value in result.axis)
+    axis = " ".join(f"{name}={value}" for name, value in result.axis_values)
     repeat = f" #{result.repeat}" if result.repeat > 1 else ""
     return f"{result.workload} {axis}".strip() + repeat
 

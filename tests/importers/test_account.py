@@ -150,7 +150,7 @@ def test_runs_of_one_load_are_repeats_and_of_unlike_loads_points(tmp_path: Path)
     )
     repeats = Counter(one.planned_run.point.digest for one in session.runs)
     assert sorted(repeats.values()) == [1, 1, 1, 2]
-    names = {name for one in session.runs for name, _ in one.planned_run.point.axis}
+    names = {name for one in session.runs for name, _ in one.planned_run.point.axis_values}
     assert names == {"filename", "fsync", "random_distribution"}
 
 

@@ -149,7 +149,7 @@ def test_results_of_other_stores_are_points_and_of_one_store_repeats(tmp_path: P
         for one in plan_imported_session(found.runs, configuration="c", title="t").runs
     ]
     assert [one.repeat for one in planned] == [1, 2, 1]
-    assert dict(planned[2].point.axis)["host"] == "10.0.0.9:9000"
+    assert dict(planned[2].point.axis_values)["host"] == "10.0.0.9:9000"
     alone = plan_imported_session(found.runs[:2], configuration="c", title="t")
     assert alone.study.workloads[0].sweep == ()
 

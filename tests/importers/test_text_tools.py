@@ -232,7 +232,11 @@ def test_points_of_vdbench_differ_in_what_its_loops_change(tmp_path: Path) -> No
 
 def test_random_and_sequential_reads_of_elbencho_are_two_points(tmp_path: Path) -> None:
     found = results(tmp_path, f"{CASES}/01-elbencho-seq-and-random.csv")
-    reads = {dict(one.axis)["random"]: value(one, "iops") for one in found.values() if one.axis}
+    reads = {
+        dict(one.axis_values)["random"]: value(one, "iops")
+        for one in found.values()
+        if one.axis_values
+    }
     assert reads == {0: 200_000, 1: 20_000}
 
 

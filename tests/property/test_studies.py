@@ -66,7 +66,7 @@ def test_every_valid_study_is_planned_as_written(
         assert Job.require_type(point.job).file_bytes == table["filesize"]
         assert Job.require_type(point.job).read_percent == table.get("rwmixread")
         assert Job.require_type(point.job).rate_iops == table.get("rate_iops")
-        assert dict(point.axis)["iodepth"] == Job.require_type(point.job).iodepth
+        assert dict(point.axis_values)["iodepth"] == Job.require_type(point.job).iodepth
     plan = make_plan(study)
     assert sorted(run.point.digest for run in plan.runs) == sorted(
         point.digest for point in points for _ in range(repeats)

@@ -32,7 +32,7 @@ def runs(
     return [
         replace(
             result(1, rate, (levels or {}).get(hosts, VerdictLevel.VALID), repeat=repeat),
-            axis=(*more, ("hosts", hosts)),
+            axis_values=(*more, ("hosts", hosts)),
             digest=f"{hosts:08x}{depth or 0:08x}",
         )
         for hosts, found in rates.items()

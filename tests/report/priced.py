@@ -123,13 +123,13 @@ def _kind(table: Mapping[str, object]) -> Indicator:
 
 
 def _rate(best: BestValue, run: PlannedRun) -> float:
-    depth = dict(run.point.axis)["iodepth"]
-    told = dict(best.axis).get("iodepth", DEPTHS[-1])
+    depth = dict(run.point.axis_values)["iodepth"]
+    told = dict(best.axis_values).get("iodepth", DEPTHS[-1])
     return (best.value.value or 0.0) * (1.0 if depth == told else LOWER)
 
 
 def _key(run: PlannedRun) -> tuple[str, str, int]:
-    depth = int(dict(run.point.axis)["iodepth"])
+    depth = int(dict(run.point.axis_values)["iodepth"])
     return run.point.configuration, run.point.workload, depth
 
 

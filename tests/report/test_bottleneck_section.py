@@ -147,7 +147,7 @@ def test_a_rate_that_was_kept_is_not_to_be_raised_where_a_higher_one_was_not() -
     )
     lost = replace(
         point,
-        key=replace(point.key, axis=(("requests_per_s", 54),)),
+        key=replace(point.key, axis_values=(("requests_per_s", 54),)),
         results=(),
         left_out_results=(lost_run,),
         is_trusted=False,

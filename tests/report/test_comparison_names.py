@@ -22,7 +22,7 @@ BETTER, WORSE = ComparisonVerdict.BETTER, ComparisonVerdict.WORSE
 def two_sides() -> tuple[ComparisonSide, ComparisonSide]:
     """The same results twice, as `a` and `b`."""
     brief = shared.brief("sweep")
-    places = {(run.point.workload, run.point.axis): run.point for run in brief.plan.runs}
+    places = {(run.point.workload, run.point.axis_values): run.point for run in brief.plan.runs}
     one, other = (
         ComparisonSide(
             name=name,

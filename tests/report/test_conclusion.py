@@ -87,7 +87,9 @@ def test_where_none_can_be_named_the_reason_and_the_next_step_are() -> None:
 
 
 def test_figures_that_are_all_indicative_are_no_ground_to_decide_on() -> None:
-    figures = tuple(replace(one, level=VerdictLevel.INDICATIVE) for one in pair("reads", 1.0, 2.0))
+    figures = tuple(
+        replace(one, verdict_level=VerdictLevel.INDICATIVE) for one in pair("reads", 1.0, 2.0)
+    )
     text = choice_answer(workload_rows(figures), {}).text
     assert tells(text, "two is the best", "All figures are indicative", "before you rely on them")
 

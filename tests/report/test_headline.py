@@ -53,7 +53,7 @@ def result(
     return RunResult(
         configuration="default",
         workload="w",
-        axis=(("iodepth", depth),),
+        axis_values=(("iodepth", depth),),
         repeat=repeat,
         digest=f"{depth:016x}",
         status=RunStatus.DONE,
@@ -82,7 +82,7 @@ def test_an_invalid_run_is_not_the_best_while_there_is_another() -> None:
         STUDY, summarise_points([result(1, 100.0), result(8, 700.0, VerdictLevel.INVALID)], STUDY)
     )[0].best
     assert best is not None
-    assert (best.headline_metric.value, best.level) == (100.0, VerdictLevel.VALID)
+    assert (best.headline_metric.value, best.verdict_level) == (100.0, VerdictLevel.VALID)
 
 
 def test_an_invalid_run_alone_is_shown_as_invalid() -> None:
@@ -90,7 +90,7 @@ def test_an_invalid_run_alone_is_shown_as_invalid() -> None:
         STUDY, summarise_points([result(8, 700.0, VerdictLevel.INVALID)], STUDY)
     )[0].best
     assert best is not None
-    assert best.level is VerdictLevel.INVALID
+    assert best.verdict_level is VerdictLevel.INVALID
 
 
 def test_repeats_are_told_by_what_is_published_of_them_and_the_worst_verdict() -> None:
@@ -106,7 +106,7 @@ def test_repeats_are_told_by_what_is_published_of_them_and_the_worst_verdict() -
     assert best.headline_metric.value == pytest.approx((600.0 * 900.0 * 700.0) ** (1 / 3))
     assert best.mean_host_rate.value == pytest.approx((600.0 * 900.0 * 700.0) ** (1 / 3) / 2)
     assert best.metrics == published.metrics
-    assert (best.median_run.repeat, best.level) == (3, VerdictLevel.INDICATIVE)
+    assert (best.median_run.repeat, best.verdict_level) == (3, VerdictLevel.INDICATIVE)
 
 
 def test_an_invalid_repeat_is_left_out_of_the_figure() -> None:
@@ -117,7 +117,7 @@ def test_an_invalid_repeat_is_left_out_of_the_figure() -> None:
         ),
     )[0].best
     assert best is not None
-    assert (best.headline_metric.value, best.headline_metric.n, best.level) == (
+    assert (best.headline_metric.value, best.headline_metric.n, best.verdict_level) == (
         600.0,
         1,
         VerdictLevel.VALID,
@@ -143,7 +143,7 @@ def test_a_requested_rate_that_one_repeat_did_not_keep_is_not_the_best() -> None
         assert headline.best is not None
         assert headline.best.axis_text == axis
         (finding,) = best_point_findings(study, points)
-        assert finding.axis == headline.best.axis
+        assert finding.axis_values == headline.best.axis_values
 
 
 def test_where_no_repeat_was_kept_throughout_the_best_says_so() -> None:

@@ -90,9 +90,9 @@ def test_a_marker_tells_its_values_under_the_pointer(browser: Browser, report: P
 
 
 def test_points_that_a_marker_covers_are_told_with_it(browser: Browser, tmp_path: Path) -> None:
-    points = tuple(point for point in shared.brief("pair").points if point.key.axis)[:2]
+    points = tuple(point for point in shared.brief("pair").points if point.key.axis_values)[:2]
     lines = [ChartLine(name, SERIES[at], (), points) for at, name in enumerate(("One", "Two"))]
-    drawing = draw_inline_svg(latency_chart("s", points[0].key.axis[0][0], lines))
+    drawing = draw_inline_svg(latency_chart("s", points[0].key.axis_values[0][0], lines))
     path = tmp_path / "covered.html"
     path.write_text(
         f"<!DOCTYPE html><body><header class='masthead'></header><figure><h4>s</h4>{drawing.svg}"

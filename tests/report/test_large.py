@@ -46,7 +46,7 @@ def test_the_table_ends_with_how_many_are_missing(page: ReportPage) -> None:
     rows = page.result_tables[0].rows
     assert len(rows) == ROWS_MAX + 1
     assert tells(rows[-1][0].text, "50 more runs", "iolab export")
-    assert any(cell.level is VerdictLevel.INVALID for cell in rows[-2])
+    assert any(cell.verdict_level is VerdictLevel.INVALID for cell in rows[-2])
 
 
 def test_no_link_leads_nowhere_and_a_long_table_says_what_it_leaves_out(brief: Brief) -> None:

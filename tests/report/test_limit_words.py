@@ -59,7 +59,7 @@ BUSY = ("nvme0n1", "c1", "100 %")
 RISES = ("iodepth 4 to 8", "rises", "2 %")
 RISES_MUCH = ("rises", "90 %")
 LITTLE = ("nvme0n1 40 %", "8.1 %", "30 %", "30 %")
-SINGLE = replace(BENT, is_certain=False, has_single_runs=True, rate_gain_share=0.98)
+SINGLE = replace(BENT, is_certain=False, has_single_runs=True, rate_ratio=0.98)
 SLOW = {**disk(0.4, each_ns=80_000), **cores(0.3)}
 ALL_BUSY = watched(record({**disk(0.3, each_ns=80_000), **cores(*[0.97] * 8)}))
 IN = Burst(ios=300_000, lat_ns=106_667)

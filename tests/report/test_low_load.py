@@ -35,7 +35,7 @@ def test_reads_at_the_least_load_have_a_row_before_others() -> None:
             point
             for point in brief.points
             if point.key.configuration == figure.configuration
-            and dict(point.key.axis) == {"iodepth": 1}
+            and dict(point.key.axis_values) == {"iodepth": 1}
             and figure.amount == point.metric_value("lat_ns_mean")
         ]
         assert len(points) == 1
@@ -85,7 +85,7 @@ def without_sound_runs(owner: str, *depths: int) -> Brief:
         point.key
         for point in brief.points
         if point.key.configuration == owner
-        and (not depths or dict(point.key.axis).get("iodepth") in depths)
+        and (not depths or dict(point.key.axis_values).get("iodepth") in depths)
     }
     check = CheckResult("verify-mismatch", VerdictLevel.INVALID, "It differs.")
     points = tuple(
@@ -95,7 +95,7 @@ def without_sound_runs(owner: str, *depths: int) -> Brief:
             left_out_results=tuple(
                 replace(run, verdict=Verdict(VerdictLevel.INVALID, (check,))) for run in point.runs
             ),
-            level=VerdictLevel.INVALID,
+            verdict_level=VerdictLevel.INVALID,
             is_trusted=False,
         )
         if point.key in lost

@@ -85,12 +85,12 @@ def test_one_host_of_a_varied_number_is_the_single_client() -> None:
     other, many, *_ = found.results()
     single = replace(
         many,
-        axis=(*many.axis, ("hosts", 1)),
+        axis_values=(*many.axis_values, ("hosts", 1)),
         digest=other.digest,
         hosts=many.hosts[:1],
         metrics={"iops": replace(many.metrics["iops"], value=240_000.0)},
     )
-    whole = replace(many, axis=(*many.axis, ("hosts", 2)))
+    whole = replace(many, axis_values=(*many.axis_values, ("hosts", 2)))
     _, clients = maxima(replace(found, results_given=(whole, single))).groups
     assert told(clients.table, "One client alone") == ["240 k IOPS"]
     assert told(clients.table, "Total over one") == ["1.25"]

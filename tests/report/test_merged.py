@@ -67,9 +67,9 @@ def test_every_run_leads_back_to_its_own_session(united: StoredSessionReader) ->
             for one in own[trace.label].results()
             if (one.digest, one.repeat) == (trace.digest, trace.repeat)
         )
-        assert (real.workload, real.axis, real.metrics) == (
+        assert (real.workload, real.axis_values, real.metrics) == (
             result.workload,
-            result.axis,
+            result.axis_values,
             result.metrics,
         )
         assert result.configuration == trace.label

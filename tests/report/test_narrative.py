@@ -118,7 +118,7 @@ def test_a_gain_has_its_interval_in_the_same_terms(
     assert is_of_all is metric.startswith("lat_ns_")
     assert "together" not in finding_sentence(gain, ConfigurationNames({}))
     assert "indicative" in finding_sentence(
-        replace(gain, level=VerdictLevel.INDICATIVE), ConfigurationNames({})
+        replace(gain, verdict_level=VerdictLevel.INDICATIVE), ConfigurationNames({})
     )
 
 

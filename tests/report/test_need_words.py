@@ -85,5 +85,5 @@ def test_a_doubtful_verdict_and_large_figures_are_told() -> None:
     assert tells(recommendation_sentence(found, NAMES), "Performance", "2.40×", "1 workload")
     assert "indicative" not in recommendation_sentence(found, NAMES)
     assert "indicative" in recommendation_sentence(
-        replace(found, level=VerdictLevel.INDICATIVE), NAMES
+        replace(found, verdict_level=VerdictLevel.INDICATIVE), NAMES
     )

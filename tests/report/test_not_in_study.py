@@ -86,7 +86,7 @@ def test_a_single_request_that_was_measured_in_vain_is_told() -> None:
                 made.points[0].key,
                 configuration=point.configuration,
                 workload=point.workload,
-                axis=point.axis,
+                axis_values=point.axis_values,
             ),
         )
         for point in plan.points

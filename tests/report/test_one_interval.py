@@ -72,7 +72,7 @@ def test_sentences_have_the_intervals_of_compare(brief: Brief, compared: COMPARE
     ]
     assert found
     for finding in found:
-        row = compared[finding.workload, str(dict(finding.axis)), finding.metric]
+        row = compared[finding.workload, str(dict(finding.axis_values)), finding.metric]
         sign = 1 if row["better"] == "higher" else -1
         ends = sorted((1 + sign * (finding.low or 0.0), 1 + sign * (finding.high or 0.0)))
         assert ends == pytest.approx([row["low"], row["high"]])
@@ -84,9 +84,11 @@ def test_a_gain_in_a_workload_without_a_sure_best_says_so(brief: Brief) -> None:
     gains = {item.text for item in linked_finding_sentences(brief) if LARGEST in item.text}
     assert gains
     assert not any("not certain" in text for text in gains)
-    best = next(figure for figure in brief.best_figures if figure.axis)
+    best = next(figure for figure in brief.best_figures if figure.axis_values)
     lost = next(
-        run for run in brief.results if run.workload == best.workload and run.axis != best.axis
+        run
+        for run in brief.results
+        if run.workload == best.workload and run.axis_values != best.axis_values
     )
     spoilt = tuple(
         replace(run, verdict=Verdict(VerdictLevel.INVALID, ()))
@@ -107,7 +109,7 @@ def test_the_matrix_calls_no_winner_that_compare_does_not(brief: Brief, compared
         if not _are_at_one_place(row.figures):
             continue
         at_one_place += 1
-        told = compared[best.workload, str(dict(best.axis)), best.metric]
+        told = compared[best.workload, str(dict(best.axis_values)), best.metric]
         assert row.has_supported_winner is (told["verdict"] in ("better", "worse"))
         ratio = float(str(told["ratio"]))
         assert row.next_best_ratio == pytest.approx(max(ratio, 1 / ratio))
@@ -115,8 +117,8 @@ def test_the_matrix_calls_no_winner_that_compare_does_not(brief: Brief, compared
 
 
 def _are_at_one_place(cells: tuple[BestFigure, ...]) -> bool:
-    return len({cell.axis for cell in cells}) == 1 and all(
-        not cell.axes_of_unusable_points for cell in cells
+    return len({cell.axis_values for cell in cells}) == 1 and all(
+        not cell.axis_values_of_unusable_points for cell in cells
     )
 
 
@@ -130,9 +132,12 @@ def test_factors_of_the_appendix_have_the_interval_of_compare(
     by_owner = {(peak.best_value.workload, peak.best_value.configuration): peak for peak in peaks}
     for peak, row in zip(peaks, table.rows, strict=True):
         best = peak.best_value
-        if best.configuration == base or best.axis != by_owner[best.workload, base].best_value.axis:
+        if (
+            best.configuration == base
+            or best.axis_values != by_owner[best.workload, base].best_value.axis_values
+        ):
             continue
-        wanted = compared[best.workload, str(dict(best.axis)), best.metric]
+        wanted = compared[best.workload, str(dict(best.axis_values)), best.metric]
         ends = [f"{wanted[name]:.3g}" for name in ("ratio", "low", "high")]
         assert tells(row[place].text, *ends), row[place].text
         held += 1
@@ -182,9 +187,9 @@ def test_only_a_lost_point_that_could_overturn_a_lead_leaves_it_open() -> None:
         (row,) = workload_rows(
             replace(
                 each,
-                axis=(("iodepth", 8),),
+                axis_values=(("iodepth", 8),),
                 load_axis_names=("iodepth",),
-                axes_of_unusable_points=tuple((("iodepth", load),) for load in lost)
+                axis_values_of_unusable_points=tuple((("iodepth", load),) for load in lost)
                 if each.configuration == owner
                 else (),
             )

@@ -119,7 +119,7 @@ def test_buckets_hold_exactly_what_is_below_their_ends(scraped: list[Sample], fo
     result = RESULTS[0]
     bins = reader.bins(result.digest, result.repeat)
     whole = Histogram(dense_counts(bins.bin, bins.count))
-    point = ", ".join(f"{name} {value}" for name, value in result.axis)
+    point = ", ".join(f"{name} {value}" for name, value in result.axis_values)
     mine = [one for one in scraped if one.labels.get("point") == point and "le" in one.labels]
     assert [one.value for one in mine] == sorted(one.value for one in mine)
     assert mine[-1].labels["le"] == "+Inf"
@@ -213,7 +213,9 @@ def test_rates_of_an_export_are_those_of_its_runs(exported: list[Sample]) -> Non
         if name != "iolab_operations_total" or labels["operation"] != "read":
             continue
         point = labels["point"]
-        (result,) = [one for one in RESULTS if ", ".join(f"{k} {v}" for k, v in one.axis) == point]
+        (result,) = [
+            one for one in RESULTS if ", ".join(f"{k} {v}" for k, v in one.axis_values) == point
+        ]
         first, last = group[0], group[-1]
         assert first.at_s is not None
         assert last.at_s is not None

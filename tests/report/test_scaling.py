@@ -58,7 +58,7 @@ def test_every_step_has_its_row_with_interval_and_verdict() -> None:
         assert [row[1] for row in rows] == ["1", "2", "4", "8"]
         assert rows[0][6:8] == ["100 %", "by definition"]
         assert rows[1][3] != "–"
-        assert [row[-1].level for row in figure.table.rows] == [
+        assert [row[-1].verdict_level for row in figure.table.rows] == [
             VerdictLevel.VALID,
             VerdictLevel.VALID,
             VerdictLevel.INVALID,

@@ -104,7 +104,7 @@ def watched(*rates: float) -> tuple[Study, list[RunResult]]:
         replace(
             result(1, rate, repeat=index),
             digest=point.digest,
-            axis=point.axis,
+            axis_values=point.axis_values,
             order=2 * index - 1,
             metrics={"iops": Metric(rate, "1/s")},
         )

@@ -24,7 +24,7 @@ def test_the_newest_stand_first_and_each_has_a_verdict() -> None:
     results = [replace(one, order=number) for number, one in enumerate(RESULTS * 4)]
     rows = newest_runs_table(results).rows
     assert len(rows) == NEWEST_MAX
-    assert all(row[1].level is not None for row in rows)
+    assert all(row[1].verdict_level is not None for row in rows)
     assert rows[0][2].text.endswith("IOPS")
     newer = replace(results[0], segment=2, status=RunStatus.FAILED)
     assert "(failed)" in newest_runs_table([*results, newer]).rows[0][0].text

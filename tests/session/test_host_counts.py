@@ -22,12 +22,12 @@ def grown() -> Stage:
 
 def test_a_points_load_is_made_by_the_first_hosts_alone(grown: Stage) -> None:
     assert grown.status is SessionStatus.DONE, grown.fault
-    made = {(dict(r.run.point.axis)["hosts"], r.host_names) for r in grown.records}
+    made = {(dict(r.run.point.axis_values)["hosts"], r.host_names) for r in grown.records}
     assert made == {(1, NAMES[:1]), (3, NAMES)}
     for record in grown.records:
         assert record.excluded_hosts == ()
         assert set(record.intervals.host.tolist()) == set(range(len(record.host_names)))
-        assert len(record.host_names) == dict(record.run.point.axis)["hosts"]
+        assert len(record.host_names) == dict(record.run.point.axis_values)["hosts"]
 
 
 def test_hosts_that_idle_are_held_and_left_clean(grown: Stage) -> None:

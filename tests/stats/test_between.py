@@ -28,7 +28,7 @@ def test_without_a_prior_it_is_students_interval_of_logs(means: list[float]) -> 
     found = estimate_published_value(means, bias_allowance=0.0)
     logs = np.log(means)
     reach = stats.t.ppf(0.975, len(means) - 1) * logs.std(ddof=1) / math.sqrt(len(means))
-    assert found.half_width_share == pytest.approx(reach, rel=1e-7, abs=1e-12)
+    assert found.relative_half_width == pytest.approx(reach, rel=1e-7, abs=1e-12)
     assert found.value == pytest.approx(stats.gmean(means))
 
 
@@ -41,7 +41,7 @@ def test_neither_order_nor_unit_matters(means: list[float], random: object, unit
         estimate_published_value([mean * unit for mean in shuffled], PRIOR),
     )
     assert other.value == pytest.approx(one.value * unit)
-    assert other.half_width_share == pytest.approx(one.half_width_share, rel=1e-6, abs=1e-9)
+    assert other.relative_half_width == pytest.approx(one.relative_half_width, rel=1e-6, abs=1e-9)
 
 
 @given(st.integers(min_value=2, max_value=6))
@@ -50,15 +50,15 @@ def test_it_narrows_with_the_runs(runs: int) -> None:
         estimate_published_value([99.0, 101.0] * runs, PRIOR),
         estimate_published_value([99.0, 101.0] * (runs + 1), PRIOR),
     )
-    assert more.half_width_share < few.half_width_share
+    assert more.relative_half_width < few.relative_half_width
 
 
 def test_one_run_borrows_or_says_nothing() -> None:
     alone = estimate_published_value([100.0])
-    assert (alone.low, alone.high, alone.half_width_share) == (None, None, math.inf)
+    assert (alone.low, alone.high, alone.relative_half_width) == (None, None, math.inf)
     borrowed = estimate_published_value([100.0], PRIOR)
     assert borrowed.run_count == 1
-    assert borrowed.half_width_share == pytest.approx(
+    assert borrowed.relative_half_width == pytest.approx(
         stats.t.ppf(0.975, 8) * 0.005 + BIAS_ALLOWANCE, rel=1e-6
     )
 

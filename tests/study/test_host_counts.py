@@ -16,7 +16,9 @@ def test_each_point_is_made_by_the_first_hosts_of_its_configuration() -> None:
     more = '[[configuration]]\nid = "a"\n[[configuration]]\nid = "b"\nhosts = ["c3", "c1"]\n'
     study = load(workload("hosts = [1, 2]\n" + HOSTS + more))
     points = expand_points(study)
-    assert [(p.configuration, p.axis, load_host_names_of_point(study, p)) for p in points] == [
+    assert [
+        (p.configuration, p.axis_values, load_host_names_of_point(study, p)) for p in points
+    ] == [
         ("a", (("hosts", 1),), ("c1",)),
         ("a", (("hosts", 2),), ("c1", "c2")),
         ("b", (("hosts", 1),), ("c3",)),
@@ -30,7 +32,7 @@ def test_one_number_is_told_of_every_point_and_none_is_all_of_them() -> None:
     assert study.workloads[0].sweep == (Axis("hosts", (2,)),)
     assert load_host_names_of_point(study, one) == ("c1", "c2")
     (every,) = expand_points(study := load(workload(HOSTS)))
-    assert (every.axis, every.host_count) == ((), 0)
+    assert (every.axis_values, every.host_count) == ((), 0)
     assert load_host_names_of_point(study, every) == ("c1", "c2", "c3")
 
 

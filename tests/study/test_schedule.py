@@ -37,7 +37,7 @@ def labels(plan: Plan) -> list[str]:
 def test_several_lists_are_a_product_and_the_first_axis_is_slowest() -> None:
     study = load(workload("iodepth = [1, 8]\nnumjobs = [2, 1]", bs='["4k", "8k"]'))
     points = expand_points(study)
-    assert [point.axis for point in points][:3] == [
+    assert [point.axis_values for point in points][:3] == [
         (("bs", "4k"), ("iodepth", 1), ("numjobs", 2)),
         (("bs", "4k"), ("iodepth", 1), ("numjobs", 1)),
         (("bs", "4k"), ("iodepth", 8), ("numjobs", 2)),
@@ -55,7 +55,7 @@ def test_every_axis_reaches_the_job() -> None:
         'filesize = "1m"', 'filesize = ["1m", 2097152]'
     )
     last = expand_points(load(text))[-1]
-    assert last.axis == (("rwmixread", 30), ("filesize", 2097152), ("rate_iops", 20))
+    assert last.axis_values == (("rwmixread", 30), ("filesize", 2097152), ("rate_iops", 20))
     assert (
         Job.require_type(last.job).read_percent,
         Job.require_type(last.job).file_bytes,
@@ -86,7 +86,9 @@ def test_randomised_shuffles_each_block_by_the_seed() -> None:
     # The documented recipe, so that an order can be had again by hand.
     block = list(expand_points(load(many)))
     random.Random(7).shuffle(block)  # noqa: S311
-    assert [run.point.axis for run in plan.runs[:8]] == [point.axis for point in block]
+    assert [run.point.axis_values for run in plan.runs[:8]] == [
+        point.axis_values for point in block
+    ]
 
 
 def test_points_share_files_of_one_size() -> None:

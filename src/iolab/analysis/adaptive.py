@@ -128,7 +128,7 @@ class RunResultLog:
                 df += len(logs) - 1
         return math.sqrt(total / df)
 
-    def half_width_shares_by_point(self, digests: Sequence[str]) -> dict[str, float]:
+    def relative_half_widths_by_point(self, digests: Sequence[str]) -> dict[str, float]:
         """Half of the published interval of each point's figure as a share, where it has runs."""
         used = [
             run
@@ -142,18 +142,18 @@ class RunResultLog:
             values = positive_metric_values(runs, metric) if metric else []
             if runs[0].digest in digests and metric and len(values) > 1:
                 published = estimate_published_value(values, priors.prior_of_point(key, metric))
-                widths[runs[0].digest] = _smaller_half_width_share(
+                widths[runs[0].digest] = _smaller_relative_half_width(
                     published, widths.get(runs[0].digest)
                 )
         return widths
 
 
-def _smaller_half_width_share(published: EstimatedValue, other_share: float | None) -> float:
+def _smaller_relative_half_width(published: EstimatedValue, other_share: float | None) -> float:
     """Of a point that was measured with and without some hosts the better known is enough."""
     return (
-        published.half_width_share
+        published.relative_half_width
         if other_share is None
-        else min(published.half_width_share, other_share)
+        else min(published.relative_half_width, other_share)
     )
 
 
@@ -230,7 +230,7 @@ class RepeatCountRule:
             for p in points
             if not log.has_failed_run(p.digest) and len(log.runs_of_point(p.digest)) < 2 * most
         ]
-        wide = log.half_width_shares_by_point([point.digest for point in alive])
+        wide = log.relative_half_widths_by_point([point.digest for point in alive])
         few = {
             p.digest
             for p in alive
@@ -373,7 +373,7 @@ class MaxLoadDecisionGroup:
         jobs = total_job_count(self._study, base)
         rate = max(1, round(load / jobs))
         return build_point_at(
-            self._study, base.configuration, base.workload, (*base.axis, (RATE, rate))
+            self._study, base.configuration, base.workload, (*base.axis_values, (RATE, rate))
         )
 
 
@@ -491,9 +491,13 @@ def total_job_count(study: Study, point: Point) -> int:
 
 def _is_run_at_rate_of_point(result: RunResult, base: Point) -> bool:
     """Whether a run is of the same behaviour under a rate."""
-    own = (result.configuration, result.workload, result.axis[:-1])
-    same = own == (base.configuration, base.workload, base.axis)
-    return same and len(result.axis) > len(base.axis) and result.axis[-1][0] == RATE
+    own = (result.configuration, result.workload, result.axis_values[:-1])
+    same = own == (base.configuration, base.workload, base.axis_values)
+    return (
+        same
+        and len(result.axis_values) > len(base.axis_values)
+        and result.axis_values[-1][0] == RATE
+    )
 
 
 def _load_run_of_result(result: RunResult, limit: LatencyLimit) -> LoadRun | None:

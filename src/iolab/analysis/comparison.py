@@ -24,7 +24,7 @@ from iolab.analysis.pairs import (
     ComparedMetric,
     Pair,
     SkippedPoint,
-    WorkloadAndAxis,
+    WorkloadAndAxisValues,
     compare_pair,
     compared_metrics_and_skipped_points,
     default_metric_keys_of_pairs,
@@ -106,7 +106,7 @@ def compare_sides(
     used = metrics or default_metric_keys_of_pairs(baseline.study, pairs)
     priors = _fit_pair_priors(pairs, baseline, used)
 
-    def compare_metric_of_pair(workload_and_axis: WorkloadAndAxis, metric: str) -> Comparison:
+    def compare_metric_of_pair(workload_and_axis: WorkloadAndAxisValues, metric: str) -> Comparison:
         if same:
             return _same_session_comparison(len(pairs[workload_and_axis][0].results))
         prior = priors.prior_of_point(_side_point_key(workload_and_axis, "baseline"), metric)
@@ -133,7 +133,7 @@ def compare_sides(
 
 
 def _fit_pair_priors(
-    pairs: Mapping[WorkloadAndAxis, Pair], baseline: ComparisonSide, metrics: Collection[str]
+    pairs: Mapping[WorkloadAndAxisValues, Pair], baseline: ComparisonSide, metrics: Collection[str]
 ) -> PointPriors:
     """What the points of both sides together say of the spread over runs.
 
@@ -146,7 +146,7 @@ def _fit_pair_priors(
     return fit_point_priors(groups, baseline.study, metrics)
 
 
-def _side_point_key(workload_and_axis: WorkloadAndAxis, side: str) -> PointKey:
+def _side_point_key(workload_and_axis: WorkloadAndAxisValues, side: str) -> PointKey:
     return PointKey(side, *workload_and_axis)
 
 
@@ -204,7 +204,7 @@ class HistoryValue(Record):
 
     session_index: int
     metric: Metric
-    level: VerdictLevel
+    verdict_level: VerdictLevel
 
 
 class MetricHistory(Record):
@@ -214,7 +214,7 @@ class MetricHistory(Record):
     """
 
     workload: str
-    axis: tuple[tuple[str, int | str], ...]
+    axis_values: tuple[tuple[str, int | str], ...]
     metric: str
     values: tuple[HistoryValue, ...]
     change_search: ChangeSearchResult
@@ -286,7 +286,7 @@ def find_history_changes(
 
 
 def _workload_in_sessions(
-    sessions: Sequence[ComparisonSide], workload_and_axis: WorkloadAndAxis
+    sessions: Sequence[ComparisonSide], workload_and_axis: WorkloadAndAxisValues
 ) -> Workload:
     workloads: Mapping[str, Workload] = {
         workload.id: workload for side in sessions for workload in side.study.workloads
@@ -295,7 +295,7 @@ def _workload_in_sessions(
 
 
 def _default_history_metrics(
-    workload: Workload, sessions: Sequence[ComparisonSide], workload_and_axis: WorkloadAndAxis
+    workload: Workload, sessions: Sequence[ComparisonSide], workload_and_axis: WorkloadAndAxisValues
 ) -> list[str]:
     figure = workload.headline_metric
     if figure is not None:
@@ -311,7 +311,7 @@ def _default_history_metrics(
 
 
 def _history_values(
-    sessions: Sequence[ComparisonSide], workload_and_axis: WorkloadAndAxis, metric: str
+    sessions: Sequence[ComparisonSide], workload_and_axis: WorkloadAndAxisValues, metric: str
 ) -> tuple[HistoryValue, ...]:
     """The sessions' values: of points whose runs may be published, and that are not 0."""
     values = []
@@ -321,7 +321,7 @@ def _history_values(
             continue
         figure = summary.metrics.get(metric)
         if figure is not None and figure.value is not None and figure.value > 0:
-            values.append(HistoryValue(number, figure, summary.level))
+            values.append(HistoryValue(number, figure, summary.verdict_level))
     return tuple(values)
 
 

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from msgspec.structs import replace
 
 from iolab.analysis.check import ACKNOWLEDGED, ON_DEVICES
-from iolab.analysis.pairs import WorkloadAndAxis
+from iolab.analysis.pairs import WorkloadAndAxisValues
 from iolab.analysis.points import PointSummary, summarise_points
 from iolab.analysis.stored_results import StoredSession, study_and_results_with_session_checks
 from iolab.core.configuration import Configuration
@@ -74,17 +74,17 @@ class ComparisonSide(Record, dict=True):
     versions: Mapping[str, str]
     study: Study
     configuration: Configuration
-    points: Mapping[WorkloadAndAxis, Point]
+    points: Mapping[WorkloadAndAxisValues, Point]
     facts: Mapping[str, HostFacts]
     results: tuple[RunResult, ...]
     engine_versions: tuple[str, ...] = ()
     analysis_versions: tuple[int, ...] = ()
 
     @cached_property
-    def summaries_by_point(self) -> dict[WorkloadAndAxis, PointSummary]:
+    def summaries_by_point(self) -> dict[WorkloadAndAxisValues, PointSummary]:
         """Each point that has a committed run."""
         points = summarise_points(self.results, self.study)
-        return {(point.key.workload, point.key.axis): point for point in points}
+        return {(point.key.workload, point.key.axis_values): point for point in points}
 
     def is_same_as(self, other: ComparisonSide) -> bool:
         """Whether both are the very same measurement, maybe a copy of it."""
@@ -120,7 +120,7 @@ def read_comparison_side(
         points={
             **_unplanned_points(reader, own_results),
             **{
-                (point.workload, point.axis): point
+                (point.workload, point.axis_values): point
                 for point in reader.plan.points
                 if point.configuration in {chosen.id, *full_ids}
             },
@@ -175,11 +175,13 @@ def _guest_node_names(study: Study, configuration: Configuration) -> set[str]:
 
 def _unplanned_points(
     reader: MeasuredSession, results: tuple[RunResult, ...]
-) -> dict[WorkloadAndAxis, Point]:
+) -> dict[WorkloadAndAxisValues, Point]:
     """The points that no plan foresaw: those of a search follow from what was measured."""
     planned = {point.digest for point in reader.plan.points}
     return {
-        (result.workload, result.axis): reader.manifest(result.digest, result.repeat).run.point
+        (result.workload, result.axis_values): reader.manifest(
+            result.digest, result.repeat
+        ).run.point
         for result in {
             result.digest: result for result in results if result.digest not in planned
         }.values()

@@ -19,9 +19,9 @@ from iolab.analysis.bottleneck.decision import (
 )
 from iolab.analysis.points import (
     REPLICATED,
-    Axis,
+    AxisValues,
     PointSummary,
-    axis_without_names,
+    axis_values_without,
     curves_along_load_axis,
     finite_metric_value,
     headline_candidates,
@@ -66,9 +66,9 @@ RepeatKey = tuple[int, int]
 class BestPointFinding(Record):
     """A configuration's best figure of a workload over all places of its axes.
 
-    `level` is the worst verdict behind it. `indistinguishable_axes` are other places whose interval
-    reaches into that of the best: they may be as good. `point_count` is of how many it is the best,
-    `invalid_point_count` how many more have a value that nothing may be said of.
+    `level` is the worst verdict behind it. `indistinguishable_axis_values` are other places whose
+    interval reaches into that of the best: they may be as good. `point_count` is of how many it is
+    the best, `invalid_point_count` how many more have a value that nothing may be said of.
     `left_out_repeats_text` says that not every repeat of it counts, `values_by_repeat` are those
     that do.
     """
@@ -76,10 +76,10 @@ class BestPointFinding(Record):
     configuration: str
     workload: str
     metric: str
-    axis: Axis
+    axis_values: AxisValues
     value: Metric
-    level: VerdictLevel
-    indistinguishable_axes: tuple[Axis, ...]
+    verdict_level: VerdictLevel
+    indistinguishable_axis_values: tuple[AxisValues, ...]
     point_count: int
     run_keys: tuple[RunKey, ...]
     invalid_point_count: int = 0
@@ -90,22 +90,23 @@ class BestPointFinding(Record):
 class LargestSpeedupFinding(Record):
     """The largest gain of a candidate over the baseline that its interval supports.
 
-    `gain_share` is what a rate is higher by, or a latency lower by, as a share of the baseline's,
-    with `low` and `high` of its own interval; it is the largest of `comparison_count`. `factor` is
-    how many times as good the candidate is there, `level` the worst verdict behind it.
+    `relative_gain` is what a rate is higher by, or a latency lower by, as a share of the
+    baseline's, with `low` and `high` of its own interval; it is the largest of `comparison_count`.
+    `factor` is how many times as good the candidate is there, `verdict_level` the worst verdict
+    behind it.
     """
 
     baseline: str
     candidate: str
     workload: str
-    axis: Axis
+    axis_values: AxisValues
     metric: str
-    gain_share: float
+    relative_gain: float
     low: float | None
     high: float | None
     factor: float
     comparison_count: int
-    level: VerdictLevel
+    verdict_level: VerdictLevel
     run_keys: tuple[RunKey, ...]
 
 
@@ -133,22 +134,23 @@ class CrossoverFinding(Record):
     `low_load_leader` leads at the load `last_low_load`, and `leads_at_all_lower_loads` it where it
     does so at every lower one that was compared; `high_load_leader` leads at the load
     `first_high_load`, and from it on where `leads_at_all_higher_loads`. The shares are what each is
-    better by at these loads, as shares of the other's; `level` is the worst verdict at the two.
+    better by at these loads, as shares of the other's; `verdict_level` is the worst verdict at the
+    two.
     """
 
     low_load_leader: str
     high_load_leader: str
     workload: str
     metric: str
-    axis: str
-    fixed_axis: Axis
+    axis_name: str
+    fixed_axis_values: AxisValues
     last_low_load: int
     first_high_load: int
-    low_load_lead_share: float
-    high_load_lead_share: float
+    low_load_relative_lead: float
+    high_load_relative_lead: float
     leads_at_all_lower_loads: bool
     leads_at_all_higher_loads: bool
-    level: VerdictLevel
+    verdict_level: VerdictLevel
     run_keys: tuple[RunKey, ...]
 
 
@@ -157,20 +159,20 @@ class KneeFinding(Record):
 
     `rate_ratio` and `latency_ratio` are the ratios from `load` to `next_load`, of rates and of mean
     latencies; `has_single_runs` where either rests on one run, `is_certain` where it holds at the
-    worst ends of all four intervals; `level` is the worst verdict behind it.
+    worst ends of all four intervals; `verdict_level` is the worst verdict behind it.
     """
 
     configuration: str
     workload: str
-    axis: str
-    fixed_axis: Axis
+    axis_name: str
+    fixed_axis_values: AxisValues
     load: int
     next_load: int
     rate_ratio: float
     latency_ratio: float
     has_single_runs: bool
     is_certain: bool
-    level: VerdictLevel
+    verdict_level: VerdictLevel
     run_keys: tuple[RunKey, ...]
 
 
@@ -179,8 +181,8 @@ class PerUnitFinding(Record):
 
     `divisor_unit` is `1000 EUR`, `TB raw`, `TB usable` or `node`; `value` in the figure's unit for
     one of these. `rank` is its place among all configurations, from 1, of `ranked_count` that have
-    both. `is_certain` where its interval lies above those of all that are ranked behind it. `level`
-    is the worst verdict behind these, None of capacity.
+    both. `is_certain` where its interval lies above those of all that are ranked behind it.
+    `verdict_level` is the worst verdict behind these, None of capacity.
     """
 
     configuration: str
@@ -192,7 +194,7 @@ class PerUnitFinding(Record):
     rank: int
     ranked_count: int
     is_certain: bool
-    level: VerdictLevel | None
+    verdict_level: VerdictLevel | None
     run_keys: tuple[RunKey, ...]
 
 
@@ -206,11 +208,11 @@ class BottleneckFinding(Record):
 
     configuration: str
     workload: str
-    axis: Axis
+    axis_values: AxisValues
     decision: BottleneckDecision
     resources: RunResources
     contention_law: UslFit | None
-    level: VerdictLevel
+    verdict_level: VerdictLevel
     run_keys: tuple[RunKey, ...]
     has_phases: bool = False
 
@@ -240,12 +242,12 @@ class Recommendation(Record):
 
     `lead_factor` is how many times as good it is as `runner_up` by the need's measure: capacity,
     the geometric mean over `workloads`, or the least of its `need_dimensions`. Figures are for
-    `cost_divisor_text`: `1000 EUR`, empty without a cost. Of capacity, `terabytes` is the
-    figure and `metric` `usable_tb` or `raw_tb`. `is_certain` where its interval lies above those of
-    all others, `has_single_runs` where one of them rests on one run. `level` is the worst verdict
-    behind it, None of capacity. `mean_kinds` are the kinds of performance whose means it is the
-    mean of, each counting once. `leader_by_workload` leads by `lead_factor_by_workload` where each
-    workload counts once instead; empty where that is the same configuration.
+    `cost_divisor_text`: `1000 EUR`, empty without a cost. Of capacity, `terabytes` is the figure
+    and `metric` `usable_tb` or `raw_tb`. `is_certain` where its interval lies above those of all
+    others, `has_single_runs` where one of them rests on one run. `verdict_level` is the worst
+    verdict behind it, None of capacity. `mean_kinds` are the kinds of performance whose means it is
+    the mean of, each counting once. `leader_by_workload` leads by `lead_factor_by_workload` where
+    each workload counts once instead; empty where that is the same configuration.
     """
 
     need: BuyerNeed
@@ -260,7 +262,7 @@ class Recommendation(Record):
     workloads: tuple[str, ...]
     terabytes: float | None
     metric: str
-    level: VerdictLevel | None
+    verdict_level: VerdictLevel | None
     run_keys: tuple[RunKey, ...]
     mean_kinds: tuple[str, ...] = ()
     leader_by_workload: str = ""
@@ -296,7 +298,7 @@ class LoadCurve(Record):
     usl_fit: UslFit | None
 
     @property
-    def axis(self) -> str:
+    def axis_name(self) -> str:
         """The axis of load."""
         return self.search.axis_names[0]
 
@@ -337,7 +339,7 @@ class ListedLoadFinding(Record):
     run_count: int
 
     @property
-    def axis(self) -> str:
+    def axis_name(self) -> str:
         """What rises."""
         return self.search.axis_names[0]
 
@@ -369,11 +371,11 @@ def best_point_findings(study: Study, points: Sequence[PointSummary]) -> Iterato
             configuration=configuration.id,
             workload=workload.id,
             metric=key,
-            axis=best.key.axis,
+            axis_values=best.key.axis_values,
             value=best.metrics[key],
-            level=best.level,
-            indistinguishable_axes=tuple(
-                point.key.axis for point in others if _do_intervals_overlap(point, best, key)
+            verdict_level=best.verdict_level,
+            indistinguishable_axis_values=tuple(
+                point.key.axis_values for point in others if _do_intervals_overlap(point, best, key)
             ),
             point_count=len(trusted),
             run_keys=run_keys_of_points([best]),
@@ -398,22 +400,22 @@ def knee_findings(study: Study, points: Sequence[PointSummary]) -> Iterator[Knee
         if rate is None or metric_spec(rate).better is BetterDirection.LOWER or len(names) != 1:
             continue
         (name,) = names
-        for fixed, curve in trusted_curves_by_other_axes(members, name):
+        for fixed, curve in trusted_curves_by_other_axis_values(members, name):
             bend = _first_unprofitable_step(curve, name, rate)
             if bend is not None:
                 point, next_point, gained, waited = bend
                 yield KneeFinding(
                     configuration=configuration.id,
                     workload=workload.id,
-                    axis=name,
-                    fixed_axis=fixed,
+                    axis_name=name,
+                    fixed_axis_values=fixed,
                     load=point.load_on_axis(name),
                     next_load=next_point.load_on_axis(name),
                     rate_ratio=gained,
                     latency_ratio=waited,
                     has_single_runs=min(len(point.results), len(next_point.results)) < REPLICATED,
                     is_certain=_is_knee_at_adverse_interval_ends(point, next_point, name, rate),
-                    level=worst_level((point.level, next_point.level)),
+                    verdict_level=worst_level((point.verdict_level, next_point.verdict_level)),
                     run_keys=run_keys_of_points([point, next_point]),
                 )
 
@@ -426,7 +428,7 @@ def first_knee_load(
         return None
     each = (
         _first_unprofitable_step(curve, axis_name, rate_metric_key)
-        for _, curve in trusted_curves_by_other_axes(points, axis_name)
+        for _, curve in trusted_curves_by_other_axis_values(points, axis_name)
     )
     return next((bend.point.load_on_axis(axis_name) for bend in each if bend is not None), None)
 
@@ -445,7 +447,11 @@ def per_cost_and_capacity_findings(
     ]
     for (workload, metric, per), members in _quotients_by_ranking_group(offers).items():
         ranked = sorted(members, key=lambda offer: -(offer.value.value or 0.0))
-        levels = [member.dividend.level for member in members if member.dividend.level is not None]
+        levels = [
+            member.dividend.verdict_level
+            for member in members
+            if member.dividend.verdict_level is not None
+        ]
         for place, offer in enumerate(ranked):
             behind = ranked[place + 1 :]
             yield PerUnitFinding(
@@ -460,7 +466,7 @@ def per_cost_and_capacity_findings(
                 is_certain=all(
                     _low_or_value(offer.value) > _high_or_value(other.value) for other in behind
                 ),
-                level=max(levels, key=lambda level: level.rank, default=None),
+                verdict_level=max(levels, key=lambda level: level.rank, default=None),
                 run_keys=offer.dividend.run_keys,
             )
 
@@ -471,8 +477,8 @@ def _best_value_of_finding(best: BestPointFinding) -> BestValue:
         best.workload,
         best.metric,
         best.value,
-        best.axis,
-        best.level,
+        best.axis_values,
+        best.verdict_level,
         best.run_keys,
     )
 
@@ -486,9 +492,9 @@ def _quotients_by_ranking_group(
     return by_kind
 
 
-def trusted_curves_by_other_axes(
+def trusted_curves_by_other_axis_values(
     points: Iterable[PointSummary], axis_name: str
-) -> Iterator[tuple[Axis, tuple[PointSummary, ...]]]:
+) -> Iterator[tuple[AxisValues, tuple[PointSummary, ...]]]:
     """The trusted points by the values of their other axes, each ascending in that axis of load."""
     for (_, fixed), members in curves_along_load_axis(
         (point for point in points if point.is_trusted), axis_name
@@ -622,7 +628,7 @@ def bottleneck_findings(
         if key is None:
             continue
         members = by_place[best.workload, best.configuration]
-        point = next(member for member in members if member.key.axis == best.axis)
+        point = next(member for member in members if member.key.axis_values == best.axis_values)
         # A latency is best where the load is least: a step from there tells of no limit.
         less = metric_spec(best.metric).better is BetterDirection.LOWER
         names = [] if less else axes.get(best.workload, [])
@@ -633,11 +639,11 @@ def bottleneck_findings(
         yield BottleneckFinding(
             configuration=best.configuration,
             workload=best.workload,
-            axis=best.axis,
+            axis_values=best.axis_values,
             decision=decision,
             resources=resources_by_run[key],
             contention_law=_usl_fit_without_full_resource(members, point, decision, best.metric),
-            level=best.level,
+            verdict_level=best.verdict_level,
             run_keys=tuple(dict.fromkeys((key, *steps))),
             has_phases=study.scenario is not None,
         )
@@ -686,7 +692,9 @@ def _usl_fit_without_full_resource(
     step = decision.step
     if step is None or decision.cause not in (BottleneckCause.SOFTWARE, BottleneckCause.BEYOND):
         return None
-    return usl_fit_of_curve(_curve_through_point(points, best, step.axis), step.axis, metric_key)
+    return usl_fit_of_curve(
+        _curve_through_point(points, best, step.axis_name), step.axis_name, metric_key
+    )
 
 
 def _first_worthwhile_load_step(
@@ -711,11 +719,11 @@ def _curve_through_point(
     points: Sequence[PointSummary], best: PointSummary, axis_name: str
 ) -> tuple[PointSummary, ...]:
     """The points that differ from the best in that load alone."""
-    fixed = axis_without_names(best.key.axis, axis_name)
+    fixed = axis_values_without(best.key.axis_values, axis_name)
     return next(
         (
             curve
-            for other, curve in trusted_curves_by_other_axes(points, axis_name)
+            for other, curve in trusted_curves_by_other_axis_values(points, axis_name)
             if other == fixed
         ),
         (),

@@ -339,7 +339,7 @@ def judge_run(
     return RunResult(
         configuration=point.configuration,
         workload=point.workload,
-        axis=point.axis,
+        axis_values=point.axis_values,
         repeat=record.run.repeat,
         digest=point.digest,
         status=record.status,

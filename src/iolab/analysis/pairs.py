@@ -22,7 +22,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from iolab.analysis.points import (
-    Axis,
+    AxisValues,
     KnownRunLogarithms,
     PointSummary,
     finite_metric_value,
@@ -58,7 +58,7 @@ from iolab.stats.repeats import CONFIDENT, VariancePrior
 from iolab.stats.special import student_quantile
 from iolab.units import format_ns
 
-WorkloadAndAxis = tuple[str, Axis]
+WorkloadAndAxisValues = tuple[str, AxisValues]
 """Where a point stands in every session of a study: its workload and its axis values."""
 
 TAIL: Final = "lat_ns_p99"
@@ -74,7 +74,7 @@ class SkippedPoint(Record):
     """A point, or a metric of it, that could not be compared, and why."""
 
     workload: str
-    axis: Axis
+    axis_values: AxisValues
     reason: str
 
 
@@ -136,7 +136,9 @@ def _metered_boundaries(side: PointSummary) -> set[str]:
     }
 
 
-def default_metric_keys_of_pairs(study: Study, pairs: Mapping[WorkloadAndAxis, Pair]) -> list[str]:
+def default_metric_keys_of_pairs(
+    study: Study, pairs: Mapping[WorkloadAndAxisValues, Pair]
+) -> list[str]:
     """The same of all pairs together."""
     every = (
         key
@@ -225,18 +227,19 @@ Interval = tuple[float, float]
 class ComparedMetric(Record):
     """One metric of one point: both values, the ratio and what it says.
 
-    `level` is the worse verdict of the two points, `pooled_log_bin_error` how far the ratio may be
-    off for the bins that its values are read from (a log ratio). Everything that is called a gain
-    is above 0 (a factor above 1) where the candidate is the better one, of rates and of latencies.
+    `verdict_level` is the worse verdict of the two points, `pooled_log_bin_error` how far the ratio
+    may be off for the bins that its values are read from (a log ratio). Everything that is called a
+    gain is above 0 (a factor above 1) where the candidate is the better one, of rates and of
+    latencies.
     """
 
     workload: str
-    axis: Axis
+    axis_values: AxisValues
     metric: str
     baseline: Metric
     candidate: Metric
     comparison: Comparison
-    level: VerdictLevel
+    verdict_level: VerdictLevel
     bin_error: float = 0.0
 
     @property
@@ -245,14 +248,14 @@ class ComparedMetric(Record):
         return metric_spec(self.metric).better
 
     @property
-    def gain_share(self) -> float:
+    def relative_gain(self) -> float:
         """What a rate is higher by, or a latency lower by, as a share of the baseline's."""
-        return gain_share_of_ratio(self.comparison.ratio, self.better)
+        return relative_gain_of_ratio(self.comparison.ratio, self.better)
 
     @property
-    def gain_share_interval(self) -> Interval | None:
-        """The 95 % interval of `gain_share`, low and high; None without one."""
-        return _gain_share_interval(self.comparison.low, self.comparison.high, self.better)
+    def relative_gain_interval(self) -> Interval | None:
+        """The 95 % interval of `relative_gain`, low and high; None without one."""
+        return _relative_gain_interval(self.comparison.low, self.comparison.high, self.better)
 
     @property
     def improvement_factor(self) -> float:
@@ -267,15 +270,15 @@ class ComparedMetric(Record):
 
 
 def matched_pairs_and_skipped_points(
-    baseline: Mapping[WorkloadAndAxis, PointSummary],
-    candidate: Mapping[WorkloadAndAxis, PointSummary],
+    baseline: Mapping[WorkloadAndAxisValues, PointSummary],
+    candidate: Mapping[WorkloadAndAxisValues, PointSummary],
     side_names: tuple[str, str],
-) -> tuple[dict[WorkloadAndAxis, Pair], list[SkippedPoint]]:
+) -> tuple[dict[WorkloadAndAxisValues, Pair], list[SkippedPoint]]:
     """The points that both have sound runs of, in the baseline's order, the others with a reason.
 
     `side_names` are what the reasons call the two.
     """
-    pairs: dict[WorkloadAndAxis, Pair] = {}
+    pairs: dict[WorkloadAndAxisValues, Pair] = {}
     skipped: list[SkippedPoint] = []
     for place in dict.fromkeys((*baseline, *candidate)):
         first, second = baseline.get(place), candidate.get(place)
@@ -291,10 +294,10 @@ def matched_pairs_and_skipped_points(
 
 
 def compared_metrics_and_skipped_points(
-    pairs: Mapping[WorkloadAndAxis, Pair],
+    pairs: Mapping[WorkloadAndAxisValues, Pair],
     study: Study,
     metrics: Sequence[str],
-    compare_metric_at: Callable[[WorkloadAndAxis, str], Comparison],
+    compare_metric_at: Callable[[WorkloadAndAxisValues, str], Comparison],
 ) -> tuple[tuple[ComparedMetric, ...], list[SkippedPoint]]:
     """Each metric of each pair by `compare_metric_at`, and what cannot be compared, with why.
 
@@ -309,7 +312,7 @@ def compared_metrics_and_skipped_points(
                 skipped.append(SkippedPoint(*place, f"{metric}: {why}"))
                 continue
             first, second = (side.metrics[metric] for side in pair)
-            level = worst_level(side.level for side in pair)
+            level = worst_level(side.verdict_level for side in pair)
             error = pair_log_bin_error(pair, metric)
             compared.append(
                 ComparedMetric(
@@ -351,13 +354,15 @@ class ConfigurationGains(Record, dict=True):
         """Every metric that some cell has, in their order."""
         return tuple(dict.fromkeys(cell.metric for cell in self.cells))
 
-    def cell(self, workload: str, axis: Axis, metric: str) -> ComparedMetric | None:
+    def cell(self, workload: str, axis_values: AxisValues, metric: str) -> ComparedMetric | None:
         """The cell of that place and metric."""
-        return self._cells_by_workload_axis_and_metric.get((workload, axis, metric))
+        return self._cells_by_workload_axis_and_metric.get((workload, axis_values, metric))
 
     @cached_property
-    def _cells_by_workload_axis_and_metric(self) -> Mapping[tuple[str, Axis, str], ComparedMetric]:
-        return {(cell.workload, cell.axis, cell.metric): cell for cell in self.cells}
+    def _cells_by_workload_axis_and_metric(
+        self,
+    ) -> Mapping[tuple[str, AxisValues, str], ComparedMetric]:
+        return {(cell.workload, cell.axis_values, cell.metric): cell for cell in self.cells}
 
     def cells_of_metric(
         self, metric: str, workload: str | None = None
@@ -372,8 +377,8 @@ class ConfigurationGains(Record, dict=True):
     def largest_gain(self, metric: str) -> LargestGain | None:
         """The largest gain of a metric as a share; None where no cell is better by its value."""
         cells = self.cells_of_metric(metric)
-        best = max(cells, key=lambda cell: cell.gain_share, default=None)
-        if best is None or best.gain_share <= 0:
+        best = max(cells, key=lambda cell: cell.relative_gain, default=None)
+        if best is None or best.relative_gain <= 0:
             return None
         low, high = _simultaneous_interval(best, len(cells)) or (None, None)
         return LargestGain(best, len(cells), low, high)
@@ -393,7 +398,7 @@ class ConfigurationGains(Record, dict=True):
             if cell.comparison.verdict is ComparisonVerdict.BETTER
         ]
         held = (gain for gain in gains if gain.low is None or gain.low > 0)
-        return max(held, key=lambda gain: gain.cell.gain_share, default=None)
+        return max(held, key=lambda gain: gain.cell.relative_gain, default=None)
 
 
 def compare_configurations(
@@ -442,7 +447,10 @@ class GainsByPair:
         return self._gains_of_pair(baseline, candidate)
 
     def comparison(
-        self, configuration_ids: tuple[str, str], workload_and_axis: WorkloadAndAxis, metric: str
+        self,
+        configuration_ids: tuple[str, str],
+        workload_and_axis: WorkloadAndAxisValues,
+        metric: str,
     ) -> Comparison | None:
         """The second of two configurations against the first at one place; None where unknown.
 
@@ -488,7 +496,7 @@ class GainsByPair:
         return self._gains[key]
 
 
-def gain_share_of_ratio(ratio: float, better: BetterDirection) -> float:
+def relative_gain_of_ratio(ratio: float, better: BetterDirection) -> float:
     """A ratio of candidate to baseline as a gain: 1.3 of a rate is 0.3, 0.6 of a latency 0.4."""
     return ratio - 1 if better is BetterDirection.HIGHER else 1 - ratio
 
@@ -505,7 +513,7 @@ def _gains_over_baseline(
     `logarithms_cache` is as of `fit_point_priors`.
     """
     baseline, candidate = (
-        {(s.key.workload, s.key.axis): s for s in summaries if s.key.configuration == name}
+        {(s.key.workload, s.key.axis_values): s for s in summaries if s.key.configuration == name}
         for name in configuration_ids
     )
     pairs, skipped = matched_pairs_and_skipped_points(baseline, candidate, configuration_ids)
@@ -517,7 +525,7 @@ def _gains_over_baseline(
         logarithms_cache,
     )
 
-    def compare_metric_of_pair(workload_and_axis: WorkloadAndAxis, metric: str) -> Comparison:
+    def compare_metric_of_pair(workload_and_axis: WorkloadAndAxisValues, metric: str) -> Comparison:
         pair = pairs[workload_and_axis]
         return compare_pair(
             pair, metric, priors.prior_of_point(pair[0].key, metric), same_session=True
@@ -529,12 +537,12 @@ def _gains_over_baseline(
     return ConfigurationGains(*configuration_ids, cells, (*skipped, *without))
 
 
-def _gain_share_interval(
+def _relative_gain_interval(
     low: float | None, high: float | None, better: BetterDirection
 ) -> Interval | None:
     if low is None or high is None:
         return None
-    ends = (gain_share_of_ratio(low, better), gain_share_of_ratio(high, better))
+    ends = (relative_gain_of_ratio(low, better), relative_gain_of_ratio(high, better))
     return min(ends), max(ends)
 
 
@@ -548,6 +556,6 @@ def _simultaneous_interval(gain: ComparedMetric, cell_count: int) -> Interval | 
         student_quantile(1 - (1 - CONFIDENT) / cell_count, compared.df) * compared.log_ratio_error
     )
     more = wider - own
-    return _gain_share_interval(
+    return _relative_gain_interval(
         compared.low * math.exp(-more), compared.high * math.exp(more), gain.better
     )

@@ -42,7 +42,7 @@ from iolab.stats.sentinel import SentinelMovement, judge_sentinel
 from iolab.study.schedule import expand_points
 from iolab.text import percent_text
 
-Axis = tuple[tuple[str, int | str], ...]
+AxisValues = tuple[tuple[str, int | str], ...]
 
 NO_REPLICATE: Final = "n=1: no replicate"
 """A single run has no spread of its own; an interval beside this is borrowed from other points."""
@@ -58,9 +58,9 @@ SD_UNKNOWN_DF: Final = 3
 """How far runs differ before anything is known of it, and how many runs' worth that is."""
 
 
-def axis_without_names(axis: Axis, *names: str) -> Axis:
+def axis_values_without(axis_values: AxisValues, *names: str) -> AxisValues:
     """The values of all axes but these."""
-    return tuple(pair for pair in axis if pair[0] not in names)
+    return tuple(pair for pair in axis_values if pair[0] not in names)
 
 
 class PointKey(Record):
@@ -71,7 +71,7 @@ class PointKey(Record):
 
     configuration: str
     workload: str
-    axis: Axis
+    axis_values: AxisValues
     excluded_hosts: tuple[str, ...] = ()
 
 
@@ -80,8 +80,8 @@ class PointSummary(Record):
 
     `results` are the runs that entered, by repeat, and `left_out_results` those that did not. Where
     none may enter, `is_trusted` is False and the values are those of all runs that have any,
-    without intervals. A metric's `n` is how many runs its value rests on. `level` is the worst
-    verdict of the runs behind the values.
+    without intervals. A metric's `n` is how many runs its value rests on. `verdict_level` is the
+    worst verdict of the runs behind the values.
     """
 
     key: PointKey
@@ -89,7 +89,7 @@ class PointSummary(Record):
     results: tuple[RunResult, ...]
     left_out_results: tuple[RunResult, ...]
     metrics: Mapping[str, Metric]
-    level: VerdictLevel
+    verdict_level: VerdictLevel
     is_trusted: bool
 
     def metric_value(self, metric: str) -> float | None:
@@ -99,7 +99,7 @@ class PointSummary(Record):
 
     def load_on_axis(self, axis_name: str) -> int:
         """Where it stands on an axis of load; KeyError where it is on no such axis."""
-        return int(dict(self.key.axis)[axis_name])
+        return int(dict(self.key.axis_values)[axis_name])
 
     @property
     def runs(self) -> list[RunResult]:
@@ -145,22 +145,25 @@ class CurveKey(NamedTuple):
     """Whose curve it is, as a configuration's, and the values of its axes but the one of load."""
 
     owner: str
-    other_axes: Axis
+    other_axis_values: AxisValues
 
 
 def group_along_load_axis(
-    axis_name: str, items: Iterable[T], owner_and_axis_of_item: Callable[[T], tuple[str, Axis]]
+    axis_name: str,
+    items: Iterable[T],
+    owner_and_axis_values_of_item: Callable[[T], tuple[str, AxisValues]],
 ) -> Iterator[tuple[CurveKey, tuple[T, ...]]]:
     """What stands on an axis of load: by owner and other axes, each ascending in the load.
 
-    `owner_and_axis_of_item` tells the owner of an item, as its configuration, and its axis values.
+    `owner_and_axis_values_of_item` tells the owner of an item, as its configuration, and its axis
+    values.
     """
     by_place: dict[CurveKey, list[tuple[int, T]]] = {}
     for item in items:
-        owner, values = owner_and_axis_of_item(item)
+        owner, values = owner_and_axis_values_of_item(item)
         load = dict(values).get(axis_name)
         if isinstance(load, int):
-            by_place.setdefault(CurveKey(owner, axis_without_names(values, axis_name)), []).append(
+            by_place.setdefault(CurveKey(owner, axis_values_without(values, axis_name)), []).append(
                 (load, item)
             )
     for place, members in by_place.items():
@@ -172,7 +175,7 @@ def curves_along_load_axis(
 ) -> Iterator[tuple[CurveKey, tuple[PointSummary, ...]]]:
     """The points along an axis of load, by configuration and other axes."""
     return group_along_load_axis(
-        axis_name, points, lambda point: (point.key.configuration, point.key.axis)
+        axis_name, points, lambda point: (point.key.configuration, point.key.axis_values)
     )
 
 
@@ -220,7 +223,9 @@ def headline_candidates(
         point
         for point in trusted
         if not any(
-            point is other or has_higher_load(point.key.axis, other.key.axis) for other in failed
+            point is other
+            or differs_only_in_higher_load(point.key.axis_values, other.key.axis_values)
+            for other in failed
         )
     )
     return tuple(kept) or trusted
@@ -230,10 +235,12 @@ def _do_all_runs_keep_search_limit(workload: Workload, point: PointSummary) -> b
     return all(keeps_search_limit(workload, run) for run in _done_runs_of_point(point))
 
 
-def has_higher_load(axis: Axis, other: Axis) -> bool:
+def differs_only_in_higher_load(axis_values: AxisValues, other: AxisValues) -> bool:
     """Whether places differ in one number alone, which is higher at the first."""
-    differing = [(value, low) for value, low in zip(axis, other, strict=False) if value != low]
-    if len(axis) != len(other) or len(differing) != 1:
+    differing = [
+        (value, low) for value, low in zip(axis_values, other, strict=False) if value != low
+    ]
+    if len(axis_values) != len(other) or len(differing) != 1:
         return False
     (((name, value), (other_name, low)),) = differing
     return name == other_name and isinstance(value, int) and isinstance(low, int) and value > low
@@ -281,7 +288,8 @@ def point_sort_key(study: Study) -> Callable[[PointKey], tuple[object, ...]]:
 
     def sort_key(point_key: PointKey) -> tuple[object, ...]:
         axis = sorted(
-            point_key.axis, key=lambda pair: axes.get((point_key.workload, pair[0]), len(axes))
+            point_key.axis_values,
+            key=lambda pair: axes.get((point_key.workload, pair[0]), len(axes)),
         )
         numbers = tuple(
             values.get((point_key.workload, name, value), len(values))
@@ -302,7 +310,9 @@ def results_by_point(results: Iterable[RunResult]) -> dict[PointKey, list[RunRes
     """The results by point, each point's by repeat."""
     by_point: dict[PointKey, list[RunResult]] = {}
     for result in results:
-        key = PointKey(result.configuration, result.workload, result.axis, result.excluded_hosts)
+        key = PointKey(
+            result.configuration, result.workload, result.axis_values, result.excluded_hosts
+        )
         by_point.setdefault(key, []).append(result)
     return {key: sorted(runs, key=lambda run: run.repeat) for key, runs in by_point.items()}
 
@@ -397,7 +407,7 @@ def fit_point_priors(
 
 def _stratum_path(workload: Workload | None, point_key: PointKey) -> tuple[str, ...]:
     """Where a point stands among the others: its kind of load, then its mix."""
-    mix = None if workload is None else workload.job.load_kind_and_mix(dict(point_key.axis))
+    mix = None if workload is None else workload.job.load_kind_and_mix(dict(point_key.axis_values))
     return mix or ("other", point_key.workload)
 
 
@@ -425,7 +435,7 @@ def _summarise_point(
             else _mean_metric(name, unit, shown)
             for name, unit in units.items()
         },
-        level=worst_level(run.verdict.level for run in shown),
+        verdict_level=worst_level(run.verdict.level for run in shown),
         is_trusted=bool(used),
     )
 
@@ -599,7 +609,7 @@ def sentinel_point(study: Study) -> Point | None:
         return None
     points = [point for point in expand_points(study) if point.workload == wanted[0].id]
     headline = wanted[0].search_goal.headline
-    chosen = [p for p in points if headline and headline[0] in dict(p.axis).values()]
+    chosen = [p for p in points if headline and headline[0] in dict(p.axis_values).values()]
     return (chosen or points)[0]
 
 

@@ -437,14 +437,14 @@ def _metric_quotient(numerator: Metric, denominator: Metric, unit: str) -> Metri
     Its interval is known where both have one.
     """
     value = (numerator.value or 0.0) / (denominator.value or 1.0)
-    upper_share, lower_share = _half_width_share(numerator), _half_width_share(denominator)
+    upper_share, lower_share = _relative_half_width(numerator), _relative_half_width(denominator)
     if upper_share is None or lower_share is None:
         return Metric(value, unit)
     reach = value * float(np.hypot(upper_share, lower_share))
     return Metric(value, unit, max(value - reach, 0.0), value + reach, numerator.n or denominator.n)
 
 
-def _half_width_share(metric: Metric) -> float | None:
+def _relative_half_width(metric: Metric) -> float | None:
     if metric.low is None or metric.high is None or not metric.value:
         return None
     return (metric.high - metric.low) / 2 / abs(metric.value)

@@ -12,9 +12,9 @@ from statistics import stdev
 from typing import Final
 
 from iolab.analysis.points import (
-    Axis,
+    AxisValues,
     PointSummary,
-    axis_without_names,
+    axis_values_without,
     curves_along_load_axis,
     positive_metric_values,
 )
@@ -39,17 +39,17 @@ ResourceReader = Callable[[PointSummary], RunResources | None]
 class CurvePrediction(Record):
     """A curve, and what it says of the load that was requested, or the `reason` why nothing.
 
-    `fixed_axis` are the values of its other axes, `measured_loads` its loads with rates.
-    `limited_by` is the resource whose use sets the prediction's limit. `level` is the worst verdict
-    behind it, `run_count` the smallest number of runs of a load.
+    `fixed_axis_values` are the values of its other axes, `measured_loads` its loads with rates.
+    `limited_by` is the resource whose use sets the prediction's limit. `verdict_level` is the worst
+    verdict behind it, `run_count` the smallest number of runs of a load.
     """
 
     configuration: str
     workload: str
-    fixed_axis: Axis
+    fixed_axis_values: AxisValues
     metric: str
     measured_loads: tuple[MeasuredLoad, ...]
-    level: VerdictLevel
+    verdict_level: VerdictLevel
     prediction: Prediction | None
     limited_by: ResourceUse | None
     reason: str
@@ -123,10 +123,10 @@ def _predict_curve(
     return CurvePrediction(
         configuration=curve[0].key.configuration,
         workload=workload.id,
-        fixed_axis=axis_without_names(curve[0].key.axis, axis_name),
+        fixed_axis_values=axis_values_without(curve[0].key.axis_values, axis_name),
         metric=metric,
         measured_loads=measured,
-        level=worst_level(point.level for point in used or curve),
+        verdict_level=worst_level(point.verdict_level for point in used or curve),
         prediction=prediction,
         limited_by=busiest,
         reason=reason,
@@ -200,5 +200,5 @@ def _measured_load(point: PointSummary, axis_name: str, metric: str) -> Measured
         rate=point.metric_value(metric) or 0.0,
         log_rate_sd=stdev(map(math.log, values)) if len(values) > 1 else 0.0,
         run_count=max(len(values), 1),
-        half_width_share=width,
+        relative_half_width=width,
     )

@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from iolab.analysis.points import Axis
+from iolab.analysis.points import AxisValues
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Metric, VerdictLevel
 from iolab.core.metric_spec import BetterDirection, CombineRule, metric_spec
@@ -39,8 +39,8 @@ class DivisorKind(StrEnum):
 class BestValue(Record):
     """The best figure of a workload in a configuration, and the place of the axes where it was.
 
-    `level` is the worst verdict behind it, None for a published figure, which nobody judged.
-    `title` is the workload for people. `place_count` is of how many points it is the best,
+    `verdict_level` is the worst verdict behind it, None for a published figure, which nobody
+    judged. `title` is the workload for people. `place_count` is of how many points it is the best,
     `host_count` how many made the load, 0 where that is not known. `run_keys` are those behind it.
     """
 
@@ -48,8 +48,8 @@ class BestValue(Record):
     workload: str
     metric: str
     value: Metric
-    axis: Axis = ()
-    level: VerdictLevel | None = None
+    axis_values: AxisValues = ()
+    verdict_level: VerdictLevel | None = None
     run_keys: tuple[RunKey, ...] = ()
     title: str = ""
     place_count: int = 1
@@ -68,7 +68,7 @@ class BestValue(Record):
     @property
     def has_valid_level(self) -> bool:
         """Whether it may be claimed of anything: what is invalid is shown, and no more."""
-        return self.level is not VerdictLevel.INVALID
+        return self.verdict_level is not VerdictLevel.INVALID
 
 
 class Divisor(Record):

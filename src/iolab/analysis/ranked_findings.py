@@ -25,8 +25,8 @@ from iolab.analysis.findings import (
     per_cost_and_capacity_findings,
     run_keys_of_points,
 )
-from iolab.analysis.pairs import ComparedMetric, ConfigurationGains, gain_share_of_ratio
-from iolab.analysis.points import Axis, PointSummary, group_along_load_axis
+from iolab.analysis.pairs import ComparedMetric, ConfigurationGains, relative_gain_of_ratio
+from iolab.analysis.points import AxisValues, PointSummary, group_along_load_axis
 from iolab.analysis.quotients import MONEY, configurations_without_host_subsets, cost_currencies
 from iolab.core.configuration import Configuration
 from iolab.core.metric import VerdictLevel, worst_level
@@ -43,7 +43,7 @@ from iolab.stats.comparison import (
     compare_unpaired,
 )
 
-Cell = tuple[str, Axis]
+Cell = tuple[str, AxisValues]
 
 SIDES: Final[Mapping[str, str]] = {
     "iops": "IOPS",
@@ -71,19 +71,19 @@ def largest_speedup_findings(
             if largest is None:
                 continue
             cell = largest.cell
-            low, high = cell.gain_share_interval or (None, None)
+            low, high = cell.relative_gain_interval or (None, None)
             yield LargestSpeedupFinding(
                 baseline=gains.baseline,
                 candidate=gains.candidate,
                 workload=cell.workload,
-                axis=cell.axis,
+                axis_values=cell.axis_values,
                 metric=metric,
-                gain_share=cell.gain_share,
+                relative_gain=cell.relative_gain,
                 low=low,
                 high=high,
                 factor=cell.improvement_factor,
                 comparison_count=largest.cell_count,
-                level=cell.level,
+                verdict_level=cell.verdict_level,
                 run_keys=_run_keys_of_both_sides(gains, cell, runs),
             )
 
@@ -119,7 +119,7 @@ def win_loss_findings(
                     key for cell in cells for key in _run_keys_of_both_sides(gains, cell, runs)
                 ),
                 apart_counts=tuple(sorted(unsupported.items())),
-                chance_count=sum(cell.comparison.may_be_chance for cell in cells),
+                chance_count=sum(cell.comparison.is_significant_only_alone for cell in cells),
             )
 
 
@@ -148,7 +148,7 @@ def crossover_findings(
                 for (_, fixed), cells in group_along_load_axis(
                     names[0],
                     gains.cells_of_metric(metric, workload.id),
-                    lambda cell: ("", cell.axis),
+                    lambda cell: ("", cell.axis_values),
                 ):
                     yield from _crossovers_of_curves(gains, cells, names[0], fixed, runs)
 
@@ -157,8 +157,8 @@ def _crossovers_of_curves(
     gains: ConfigurationGains,
     cells: Sequence[ComparedMetric],
     axis_name: str,
-    other_axes: Axis,
-    run_keys_by_point: dict[tuple[str, str, Axis], tuple[RunKey, ...]],
+    other_axis_values: AxisValues,
+    run_keys_by_point: dict[tuple[str, str, AxisValues], tuple[RunKey, ...]],
 ) -> Iterator[CrossoverFinding]:
     """One crossing of two curves: all supported cells of the one lie below those of the other."""
     leads = [cell for cell in cells if cell.comparison.verdict is ComparisonVerdict.BETTER]
@@ -177,19 +177,19 @@ def _crossovers_of_curves(
         high_load_leader=above,
         workload=low[-1].workload,
         metric=low[-1].metric,
-        axis=axis_name,
-        fixed_axis=other_axes,
+        axis_name=axis_name,
+        fixed_axis_values=other_axis_values,
         last_low_load=last,
         first_high_load=start,
-        low_load_lead_share=cell_lead_share(low[-1]),
-        high_load_lead_share=cell_lead_share(high[0]),
+        low_load_relative_lead=relative_lead_of_cell(low[-1]),
+        high_load_relative_lead=relative_lead_of_cell(high[0]),
         leads_at_all_lower_loads=all(
             cell in low for cell in cells if _load_on_axis(cell, axis_name) <= last
         ),
         leads_at_all_higher_loads=all(
             cell in high for cell in cells if _load_on_axis(cell, axis_name) >= start
         ),
-        level=worst_level((low[-1].level, high[0].level)),
+        verdict_level=worst_level((low[-1].verdict_level, high[0].verdict_level)),
         run_keys=(
             *_run_keys_of_both_sides(gains, low[-1], run_keys_by_point),
             *_run_keys_of_both_sides(gains, high[0], run_keys_by_point),
@@ -197,11 +197,11 @@ def _crossovers_of_curves(
     )
 
 
-def cell_lead_share(cell: ComparedMetric) -> float:
+def relative_lead_of_cell(cell: ComparedMetric) -> float:
     """What the better of the two is better by, as a share of the other's."""
-    if cell.gain_share >= 0:
-        return cell.gain_share
-    return gain_share_of_ratio(1 / cell.comparison.ratio, cell.better)
+    if cell.relative_gain >= 0:
+        return cell.relative_gain
+    return relative_gain_of_ratio(1 / cell.comparison.ratio, cell.better)
 
 
 def _is_reason_for_metric(reason: str, metric: str) -> bool:
@@ -211,14 +211,16 @@ def _is_reason_for_metric(reason: str, metric: str) -> bool:
 
 
 def _load_on_axis(cell: ComparedMetric, axis_name: str) -> int:
-    return int(dict(cell.axis)[axis_name])
+    return int(dict(cell.axis_values)[axis_name])
 
 
 def _run_keys_by_point(
     points: Sequence[PointSummary],
-) -> dict[tuple[str, str, Axis], tuple[RunKey, ...]]:
+) -> dict[tuple[str, str, AxisValues], tuple[RunKey, ...]]:
     return {
-        (point.key.configuration, point.key.workload, point.key.axis): run_keys_of_points([point])
+        (point.key.configuration, point.key.workload, point.key.axis_values): run_keys_of_points(
+            [point]
+        )
         for point in points
     }
 
@@ -226,10 +228,10 @@ def _run_keys_by_point(
 def _run_keys_of_both_sides(
     gains: ConfigurationGains,
     cell: ComparedMetric,
-    run_keys_by_point: dict[tuple[str, str, Axis], tuple[RunKey, ...]],
+    run_keys_by_point: dict[tuple[str, str, AxisValues], tuple[RunKey, ...]],
 ) -> tuple[RunKey, ...]:
     """The runs of both sides of a cell."""
-    place = (cell.workload, cell.axis)
+    place = (cell.workload, cell.axis_values)
     return (
         *run_keys_by_point.get((gains.baseline, *place), ()),
         *run_keys_by_point.get((gains.candidate, *place), ()),
@@ -243,7 +245,7 @@ def runner_up_and_leader_ids(best: Sequence[BestPointFinding]) -> tuple[str, str
     """
     by_workload: dict[str, list[BestPointFinding]] = {}
     for figure in best:
-        if figure.value.value is not None and figure.level is not VerdictLevel.INVALID:
+        if figure.value.value is not None and figure.verdict_level is not VerdictLevel.INVALID:
             by_workload.setdefault(figure.workload, []).append(figure)
     ranks: dict[str, list[int]] = {}
     for own in by_workload.values():
@@ -301,7 +303,7 @@ def _gain_and_win_loss_findings(
 ) -> Iterator[Finding]:
     """The largest gains, the very largest first, then in how many points each is ahead."""
     yield from sorted(
-        largest_speedup_findings(compared, points), key=lambda finding: -finding.gain_share
+        largest_speedup_findings(compared, points), key=lambda finding: -finding.relative_gain
     )
     yield from win_loss_findings(compared, points)
 
@@ -633,7 +635,7 @@ def _capacity_recommendation(field: _MeasuredConfigurations) -> Recommendation:
         workloads=(),
         terabytes=scores[best],
         metric=field.metric,
-        level=None,
+        verdict_level=None,
         run_keys=(),
     )
 
@@ -668,7 +670,7 @@ def _performance_recommendation(
         workloads=field.workloads,
         terabytes=None,
         metric="",
-        level=worst_level(figure.level for figure in figures),
+        verdict_level=worst_level(figure.verdict_level for figure in figures),
         run_keys=tuple(dict.fromkeys(key for figure in of_both for key in figure.run_keys)),
         mean_kinds=field.performance_kinds,
         leader_by_workload=leader if depends_on_weighing else "",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.bottleneck.decision import usl_fit_of_curve
 from iolab.analysis.pairs import compare_pair, incomparability_reason
-from iolab.analysis.points import Axis, PointSummary, curves_along_load_axis, fit_point_priors
+from iolab.analysis.points import AxisValues, PointSummary, curves_along_load_axis, fit_point_priors
 from iolab.core.metric import Metric
 from iolab.core.study import Study
 from iolab.core.workload import HOSTS_AXIS, Workload
@@ -34,13 +34,14 @@ class ScalingStep(Record):
 class HostScaling(Record):
     """A workload of a configuration over its numbers of hosts, ascending; at least two.
 
-    `fixed_axis` are the values of its other axes, `metric` the rate that it is run for. `usl_fit`
-    is the Universal Scalability Law, None unless every step is well known and described by it.
+    `fixed_axis_values` are the values of its other axes, `metric` the rate that it is run for.
+    `usl_fit` is the Universal Scalability Law, None unless every step is well known and described
+    by it.
     """
 
     workload: Workload
     configuration: str
-    fixed_axis: Axis
+    fixed_axis_values: AxisValues
     metric: str
     steps: tuple[ScalingStep, ...]
     usl_fit: UslFit | None

@@ -117,12 +117,12 @@ def host_concurrency(
     return HostConcurrency(waited_s / seconds, requested_depth, waited_s / ios / seconds)
 
 
-def max_valid_concurrency_deviation_share(iodepth: int) -> float:
+def max_valid_relative_concurrency_deviation(iodepth: int) -> float:
     """|rho - 1| up to which all is well, for jobs of this depth."""
     return GOOD_DEEP if iodepth >= DEEP else GOOD_SHALLOW
 
 
-def max_indicative_concurrency_deviation_share(iodepth: int) -> float:
+def max_indicative_relative_concurrency_deviation(iodepth: int) -> float:
     """|rho - 1| up to which the deviation is small enough to be only said."""
     factor = TOLERABLE_DEEP if iodepth >= DEEP else TOLERABLE
-    return max_valid_concurrency_deviation_share(iodepth) * factor
+    return max_valid_relative_concurrency_deviation(iodepth) * factor

@@ -138,7 +138,7 @@ class SteadinessView(Record):
 
     `window` is what the rule counts, on the controller's clock. `relative_halves_difference`
     is that of its two halves, `stall_count` how often it stalled.
-    `planned_window_mean_excess_share` is how far the mean over the time that the result
+    `planned_window_relative_mean_excess` is how far the mean over the time that the result
     is of lies from the mean of the steady part, as a share of this.
     """
 
@@ -146,7 +146,7 @@ class SteadinessView(Record):
     window: Window
     relative_halves_difference: float
     stall_count: int
-    planned_window_mean_excess_share: float
+    planned_window_relative_mean_excess: float
 
 
 def judge_steadiness(
@@ -170,7 +170,7 @@ def judge_steadiness(
     window = Window(
         series.second_start_ns(decision.cut_s), series.second_start_ns(decision.seconds)
     )
-    excess = 0.0 if record.rule else _planned_window_mean_excess_share(record, series, decision)
+    excess = 0.0 if record.rule else _planned_window_relative_mean_excess(record, series, decision)
     return SteadinessView(
         _steadiness_record(decision, settings),
         window,
@@ -207,7 +207,7 @@ def _rule_for_fixed_length(
     return replace(preset, shortest_s=seconds, longest_s=seconds, retained_s=retained_s)
 
 
-def _planned_window_mean_excess_share(
+def _planned_window_relative_mean_excess(
     record: RunRecord, series: FleetRateSeries, decision: StoppingDecision
 ) -> float:
     counted = series.counts[round(record.warmup_s) :]

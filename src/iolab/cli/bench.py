@@ -243,7 +243,7 @@ def _latency_percentile_rows(study: Study, points: Sequence[PointSummary]) -> It
             values = [point.metrics.get(f"{prefix}{key}") for key in PERCENTILES_SHOWN]
             if all(value is None or value.value is None for value in values):
                 continue
-            place = axis_values_text(point.key.axis)
+            place = axis_values_text(point.key.axis_values)
             whose = point.key.configuration if len(study.configurations) > 1 else ""
             name = ", ".join(filter(None, (whose, place, operation))) or point.key.workload
             yield [name, *(metric_value_text(value) for value in values)]
@@ -266,7 +266,7 @@ def _directory_comparison_sentences(reader: SessionReader) -> Iterator[str]:
         yield from (
             one_line(
                 f"{other.name} is not compared with {first.name} "
-                f"({point_text(point.workload, point.axis)}): {point.reason}."
+                f"({point_text(point.workload, point.axis_values)}): {point.reason}."
             )
             for point in compared.skipped
         )

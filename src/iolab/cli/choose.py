@@ -252,7 +252,8 @@ def _offer_evaluation_lines(
                 Text(f"  {part.status_when_scaled.value}", _STYLES[part.status_when_scaled.value]),
                 literal_text(part.name),
                 literal_text(
-                    part.message + (f" at {axis_values_text(part.axis)}" if part.axis else "")
+                    part.message
+                    + (f" at {axis_values_text(part.axis_values)}" if part.axis_values else "")
                 ),
                 *(
                     DASH if margin is None else _margin_factor_text(margin)
@@ -330,7 +331,7 @@ def _offer_evaluation_document(evaluation: OfferEvaluation) -> dict[str, Any]:
                 "margin_low": part.margin_low,
                 "nodes": part.node_count,
                 "nodes_by_mean": part.node_count_by_mean,
-                "axis": dict(part.axis),
+                "axis": dict(part.axis_values),
             }
             for part in evaluation.requirement_results
         ],

@@ -348,7 +348,7 @@ def _comparison_table(comparison: ComparisonResult) -> RenderableType:
     from iolab.stats.comparison import ComparisonVerdict
 
     reasons = _footnote_numbers_by_reason(comparison.compared_metrics)
-    levels = {row.level for row in comparison.compared_metrics}
+    levels = {row.verdict_level for row in comparison.compared_metrics}
     titles = comparison.candidate.study.workload_titles
     points: dict[str, list[list[Text | str]]] = {}
     for row in comparison.compared_metrics:
@@ -361,7 +361,7 @@ def _comparison_table(comparison: ComparisonResult) -> RenderableType:
         mark.append(f" ({note})" if note else "", style="dim")
         of_operations = compared_operations_suffix(comparison, row)
         metric = f"  {metric_column_name(row.metric)}{of_operations}"
-        point = point_text(titles.get(row.workload, row.workload), row.axis)
+        point = point_text(titles.get(row.workload, row.workload), row.axis_values)
         points.setdefault(point, []).append(
             [
                 literal_text(metric),
@@ -371,7 +371,7 @@ def _comparison_table(comparison: ComparisonResult) -> RenderableType:
                     row.comparison.ratio, row.comparison.low, row.comparison.high
                 ),
                 mark,
-                *([styled_verdict(row.level)] if len(levels) > 1 else []),
+                *([styled_verdict(row.verdict_level)] if len(levels) > 1 else []),
             ]
         )
     names = short_side_names(comparison)
@@ -394,7 +394,7 @@ def _inconclusive_reason_lines(
     for reason, number in reasons.items():
         name = f"({number})" if len(reasons) > 1 else "Inconclusive:"
         yield literal_text(f"{name} {reason}", QUIET_STYLE)
-    levels = {row.level for row in compared_metrics}
+    levels = {row.verdict_level for row in compared_metrics}
     if len(levels) == 1:
         yield literal_text(f"All of these runs are {levels.pop().value}.", QUIET_STYLE)
 
@@ -429,7 +429,7 @@ def _skip_reason_texts(comparison: ComparisonResult) -> Iterator[str]:
 
     grouped: dict[str, list[str]] = {}
     for point in comparison.skipped:
-        grouped.setdefault(point.reason, []).append(point_text(point.workload, point.axis))
+        grouped.setdefault(point.reason, []).append(point_text(point.workload, point.axis_values))
     for reason, points in grouped.items():
         yield f"{list_text(points, NAMED_MAX)}: {reason}"
 
@@ -606,7 +606,7 @@ def history_lines(history: SessionHistory, *, details: bool) -> Iterator[Rendera
     yield ""
     points: dict[str, list[list[Text | str]]] = {}
     for series in history.metric_histories:
-        points.setdefault(point_text(series.workload, series.axis), []).append(
+        points.setdefault(point_text(series.workload, series.axis_values), []).append(
             [
                 literal_text(f"  {metric_column_name(series.metric)}"),
                 str(len(series.values)),
@@ -628,7 +628,8 @@ def history_lines(history: SessionHistory, *, details: bool) -> Iterator[Rendera
     if details:
         for series in history.metric_histories:
             yield section_title(
-                f"{point_text(series.workload, series.axis)}: {metric_column_name(series.metric)}"
+                f"{point_text(series.workload, series.axis_values)}: "
+                f"{metric_column_name(series.metric)}"
             )
             yield _metric_history_table(history, series)
             yield ""
@@ -648,7 +649,7 @@ def _change_point_lines(
         place = metric_history.values[change.index].session_index
         side = history.sessions[place]
         yield section_title(
-            f"{point_text(metric_history.workload, metric_history.axis)}: "
+            f"{point_text(metric_history.workload, metric_history.axis_values)}: "
             f"{metric_column_name(metric_history.metric)}"
         )
         yield literal_text(
@@ -677,7 +678,7 @@ def _metric_history_table(history: SessionHistory, metric_history: MetricHistory
             literal_text(history.sessions[value.session_index].name),
             metric_value_text(value.metric),
             interval_and_runs_text(value.metric, bare_rate=True),
-            styled_verdict(value.level),
+            styled_verdict(value.verdict_level),
             "changed" if number in before else "",
         ]
         for number, value in enumerate(metric_history.values)

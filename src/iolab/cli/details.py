@@ -152,7 +152,7 @@ def _run_detail_lines(
 ) -> Iterator[RenderableType]:
     """One run, after its configuration if `names_configuration`; `is_only_run` of its session."""
     yield ""
-    name = run_label(result.workload, result.axis, result.repeat)
+    name = run_label(result.workload, result.axis_values, result.repeat)
     heading = section_title(f"{result.configuration}: {name}" if names_configuration else name)
     if result.status is not RunStatus.DONE:
         heading.append(f"  {result.status.value}", style=QUIET_STYLE)

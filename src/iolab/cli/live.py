@@ -81,7 +81,7 @@ def progress_bar(share: float, width: int, *, ascii_only: bool = False) -> str:
 
 def _run_name(run: Point | RunResult, repeat: int) -> str:
     """A run's name, with its configuration where the study names any."""
-    name = run_label(run.workload, run.axis, repeat)
+    name = run_label(run.workload, run.axis_values, repeat)
     if run.configuration == DEFAULT_CONFIGURATION:
         return name
     return f"{one_line(run.configuration)}: {name}"
@@ -211,7 +211,7 @@ def _cpu_line(progress: SessionProgress) -> Text:
 def _result_lines(results: Sequence[RunResult], width: int) -> Iterator[Text]:
     if not results:
         return
-    names = [run_label(result.workload, result.axis, result.repeat) for result in results]
+    names = [run_label(result.workload, result.axis_values, result.repeat) for result in results]
     texts = [report_kinds().report_of_result(r).operation_rates_text(r) for r in results]
     room = min(max(len("last results") - 2, *map(len, names)), max(width - 44, 16))
     heading = f"{'last results':<{room + 2}}"

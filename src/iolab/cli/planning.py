@@ -130,7 +130,7 @@ def plan_document(
                 "repeat": run.repeat,
                 "configuration": run.point.configuration,
                 "workload": run.point.workload,
-                "axis": dict(run.point.axis),
+                "axis": dict(run.point.axis_values),
                 "digest": run.point.digest,
                 "data_set": run.point.data_set,
             }
@@ -207,7 +207,7 @@ def _workload_table(study: Study, plan: Plan) -> RenderableType:
     for (workload, configuration), runs in ordered:
         values: dict[str, dict[str, None]] = {}
         for run in runs:
-            for name, value in run.point.axis:
+            for name, value in run.point.axis_values:
                 values.setdefault(name, {})[str(value)] = None
         along = "; ".join(f"{name} {', '.join(numbers)}" for name, numbers in values.items())
         rows.append(
@@ -224,7 +224,7 @@ def _workload_table(study: Study, plan: Plan) -> RenderableType:
 
 def _planned_run_table(study: Study, plan: Plan) -> RenderableType:
     many = len(study.configurations) > 1
-    swept = any(run.point.axis for run in plan.runs)
+    swept = any(run.point.axis_values for run in plan.runs)
     repeated = any(run.repeat > 1 for run in plan.runs)
     headings = [
         Column("run", is_number=True),
@@ -239,7 +239,7 @@ def _planned_run_table(study: Study, plan: Plan) -> RenderableType:
             Text(str(run.order)),
             *([literal_text(run.point.configuration)] if many else []),
             literal_text(run.point.workload),
-            *([literal_text(axis_values_text(run.point.axis))] if swept else []),
+            *([literal_text(axis_values_text(run.point.axis_values))] if swept else []),
             *([Text(str(run.repeat))] if repeated else []),
             literal_text(job_text(run.point.job)),
         ]

@@ -127,14 +127,18 @@ def prediction_document(
             {
                 "configuration": curve.configuration,
                 "workload": curve.workload,
-                "fixed": dict(curve.fixed_axis),
+                "fixed": dict(curve.fixed_axis_values),
                 "metric": curve.metric,
                 "unit": curve.unit,
-                "level": curve.level.value,
+                "level": curve.verdict_level.value,
                 "n": len(curve.measured_loads),
                 "runs": curve.run_count,
                 "measured": [
-                    {"load": point.load, "rate": point.rate, "half_width": point.half_width_share}
+                    {
+                        "load": point.load,
+                        "rate": point.rate,
+                        "half_width": point.relative_half_width,
+                    }
                     for point in curve.measured_loads
                 ],
                 "predicted": None
@@ -169,7 +173,7 @@ def _predicted_rate_lines(
     rows = []
     for curve in predicted:
         prediction = curve.prediction
-        name = ", ".join(filter(None, (curve.workload, axis_values_text(curve.fixed_axis))))
+        name = ", ".join(filter(None, (curve.workload, axis_values_text(curve.fixed_axis_values))))
         if prediction is None:
             refused.setdefault(curve.reason, []).append(name)
             continue

@@ -160,7 +160,11 @@ def _width_fitted_table(table: Table) -> RenderableType:
     )
 
     rows = table.rows[:SECTION_ROWS_MAX]
-    kept = [at for at, _ in enumerate(table.columns) if any(row[at].level is None for row in rows)]
+    kept = [
+        at
+        for at, _ in enumerate(table.columns)
+        if any(row[at].verdict_level is None for row in rows)
+    ]
     sizes = [max(len(table.columns[at].title), *(len(row[at].text) for row in rows)) for at in kept]
     headings = [
         Column(

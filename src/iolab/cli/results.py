@@ -206,7 +206,7 @@ def _failed_run_lines(results: Sequence[RunResult]) -> Iterator[RenderableType]:
     for result in bad[:FAILURES_MAX]:
         reason = result.failure or _WITHOUT_REASON[result.status]
         why = one_line(f"{reason} {result.failure_hint or ''}".strip())
-        name = run_label(result.workload, result.axis, result.repeat)
+        name = run_label(result.workload, result.axis_values, result.repeat)
         yield literal_text(f"  {name}: {result.status.value}. {why}")
     if len(bad) > FAILURES_MAX:
         yield literal_text(f"  and {len(bad) - FAILURES_MAX} more")

@@ -285,7 +285,7 @@ def print_summary_and_get_levels(reader: SessionReader) -> set[VerdictLevel]:
     )
     ended: dict[tuple[str, str], Counter[str]] = {}
     for entry in runs.values():
-        kind = entry.level if entry.status is RunStatus.DONE else entry.status
+        kind = entry.verdict_level if entry.status is RunStatus.DONE else entry.status
         ended.setdefault((entry.configuration, entry.workload), Counter())[kind.value] += 1
     every = [*VerdictLevel, *(status for status in RunStatus if status is not RunStatus.DONE)]
     kinds = [kind.value for kind in every if any(kind.value in counts for counts in ended.values())]
@@ -305,7 +305,7 @@ def print_summary_and_get_levels(reader: SessionReader) -> set[VerdictLevel]:
     print_result(f"{sentence}.")
     if rows:
         print_renderables(terminal_table(headings, rows))
-    return {entry.level for entry in runs.values()}
+    return {entry.verdict_level for entry in runs.values()}
 
 
 def exit_code_of_results(results: Sequence[RunResult], fail_on: FailOnLevel | None) -> ExitCode:
@@ -313,14 +313,16 @@ def exit_code_of_results(results: Sequence[RunResult], fail_on: FailOnLevel | No
     return exit_code_of_levels((result.verdict.level for result in results), fail_on)
 
 
-def exit_code_of_levels(levels: Iterable[VerdictLevel], fail_on: FailOnLevel | None) -> ExitCode:
+def exit_code_of_levels(
+    verdict_levels: Iterable[VerdictLevel], fail_on: FailOnLevel | None
+) -> ExitCode:
     """The same of the results' levels."""
     from iolab.core.metric import VerdictLevel
 
     if fail_on is None:
         return ExitCode.OK
     limit = VerdictLevel(fail_on.value).rank
-    worst = max((level.rank for level in levels), default=0)
+    worst = max((level.rank for level in verdict_levels), default=0)
     return ExitCode.VERDICT if worst >= limit else ExitCode.OK
 
 

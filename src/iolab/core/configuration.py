@@ -124,14 +124,14 @@ class WorkloadObjective(Record):
     """
 
     objective: Objective = Objective.GRID
-    axis: AxisSampling = AxisSampling.LISTED
+    axis_sampling: AxisSampling = AxisSampling.LISTED
     headline: tuple[int, ...] = ()
     limit: LatencyLimit | None = None
 
     @property
     def is_adaptive(self) -> bool:
         """Whether results decide which points are measured."""
-        return self.objective is not Objective.GRID or self.axis is AxisSampling.ADAPTIVE
+        return self.objective is not Objective.GRID or self.axis_sampling is AxisSampling.ADAPTIVE
 
 
 GRID_OBJECTIVE: Final = WorkloadObjective()

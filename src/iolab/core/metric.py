@@ -49,9 +49,9 @@ class VerdictLevel(StrEnum):
 _RANKS: Final = {level: rank for rank, level in enumerate(VerdictLevel)}
 
 
-def worst_level(levels: Iterable[VerdictLevel]) -> VerdictLevel:
+def worst_level(verdict_levels: Iterable[VerdictLevel]) -> VerdictLevel:
     """The worst of them; valid where there is none."""
-    return max(levels, key=lambda level: level.rank, default=VerdictLevel.VALID)
+    return max(verdict_levels, key=lambda level: level.rank, default=VerdictLevel.VALID)
 
 
 class Metric(Record):
@@ -85,7 +85,7 @@ class Metric(Record):
         return None if wide else (self.low, self.high)
 
     @property
-    def half_width_share(self) -> float | None:
+    def relative_half_width(self) -> float | None:
         """Half of what the interval of chance spans, as a share of the value; None without one."""
         ends = self.displayable_interval
         if ends is None or self.has_bin_edge_interval or not self.value:
@@ -509,7 +509,7 @@ class RunResult(Record):
 
     configuration: str
     workload: str
-    axis: tuple[tuple[str, int | str], ...]
+    axis_values: tuple[tuple[str, int | str], ...] = field(name="axis")
     repeat: int
     digest: str
     status: RunStatus

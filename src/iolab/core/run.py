@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from iolab.core.block_trace import BlockTrace
 from iolab.core.configuration import Redundancy
@@ -61,7 +61,7 @@ class Point(Record):
     digest: str
     configuration: str
     workload: str
-    axis: tuple[tuple[str, int | str], ...]
+    axis_values: tuple[tuple[str, int | str], ...] = field(name="axis")
     job: AnyJob
     data_set: str
     host_numjobs: tuple[tuple[HostName, int], ...] = ()
@@ -75,7 +75,7 @@ class Point(Record):
     @property
     def title_text(self) -> str:
         """The point for people: `rand-read-4k iodepth=8`."""
-        values = " ".join(f"{name}={value}" for name, value in self.axis)
+        values = " ".join(f"{name}={value}" for name, value in self.axis_values)
         return f"{self.workload} {values}".strip()
 
 

@@ -183,9 +183,9 @@ class AnyJob(TaggedRecord):
         def engine(self) -> EngineName:
             """What makes this load."""
 
-    def with_axis_values(self, axis: Iterable[tuple[str, int | str]]) -> Self:
+    def with_axis_values(self, axis_values: Iterable[tuple[str, int | str]]) -> Self:
         """The job with the axis values in place of its first ones."""
-        return replace(self, **self.fields_from_keys(axis))
+        return replace(self, **self.fields_from_keys(axis_values))
 
     def with_separate_targets(self) -> Self:
         """The job as clients can do it that each have a target of their own."""
@@ -328,7 +328,7 @@ class AnyJob(TaggedRecord):
 
     def load_kind_and_mix(
         self,
-        axis: Mapping[str, int | str],  # noqa: ARG002
+        axis_values: Mapping[str, int | str],  # noqa: ARG002
     ) -> tuple[str, str] | None:
         """The kind of load, and its mix of operations at those values of a point's axes.
 

@@ -9,13 +9,13 @@ from msgspec.structs import replace
 
 from iolab.analysis.findings import LoadCurve
 from iolab.analysis.metrics import ios_needed_for_percentile
-from iolab.analysis.points import Axis, PointSummary
+from iolab.analysis.points import AxisValues, PointSummary
 from iolab.core.bins import PERCENTILES
 from iolab.core.metric import Metric, RunResult, VerdictLevel
 from iolab.guests.groups import (
     AXIS,
     GuestScalingGroup,
-    guest_count_and_axis_text,
+    guest_count_and_axis_values_text,
     guest_count_per_node_or_zero,
     median_run,
     points_by_configuration_and_depth,
@@ -101,7 +101,10 @@ def guest_count_chart_group(
 
 
 def _has_several_guest_counts(scaling_group: GuestScalingGroup) -> bool:
-    return len({guest_count_per_node_or_zero(point.key.axis) for point in scaling_group.points}) > 1
+    return (
+        len({guest_count_per_node_or_zero(point.key.axis_values) for point in scaling_group.points})
+        > 1
+    )
 
 
 def scaling_group_chart_lines(
@@ -111,7 +114,7 @@ def scaling_group_chart_lines(
     own = {
         (curve.search.configuration, curve.search.fixed_axis_values): curve
         for curve in curves
-        if curve.search.workload.id == scaling_group.workload.id and curve.axis == AXIS
+        if curve.search.workload.id == scaling_group.workload.id and curve.axis_name == AXIS
     }
     points_by_curve = points_by_configuration_and_depth(scaling_group.points)
     several = len({configuration for configuration, _ in points_by_curve}) > 1
@@ -122,14 +125,17 @@ def scaling_group_chart_lines(
         style = styles[configuration]
         words = [style.label] if several or depth is None else []
         words += [] if depth is None else [str(depth) if several else f"iodepth {depth}"]
-        fixed: Axis = tuple(pair for pair in points[0].key.axis if pair[0] != AXIS)
+        fixed: AxisValues = tuple(pair for pair in points[0].key.axis_values if pair[0] != AXIS)
         lines.append(
             ChartLine(
                 name=" ".join(words),
                 color=style.color if several else series_color_token(number),
                 dash=DASHES[number % len(DASHES)],
                 points=tuple(
-                    sorted(points, key=lambda point: guest_count_per_node_or_zero(point.key.axis))
+                    sorted(
+                        points,
+                        key=lambda point: guest_count_per_node_or_zero(point.key.axis_values),
+                    )
                 ),
                 curve=own.get((configuration, fixed)),
                 node_count=scaling_group.node_count,
@@ -203,7 +209,10 @@ def named_runs_with_fewest_and_most_guests(
             yield (
                 ", ".join(
                     part
-                    for part in (title, guest_count_and_axis_text(run, scaling_group.other_axes))
+                    for part in (
+                        title,
+                        guest_count_and_axis_values_text(run, scaling_group.other_axis_values),
+                    )
                     if part
                 ),
                 run,

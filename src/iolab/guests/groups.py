@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from iolab.analysis.points import Axis, PointSummary, finite_metric_value
+from iolab.analysis.points import AxisValues, PointSummary, finite_metric_value
 from iolab.core.metric import RunResult, VerdictLevel
 from iolab.core.run import Plan
 from iolab.core.study import Study
@@ -17,7 +17,7 @@ from iolab.report.best import (
     BestPointHeadline,
     best_point_headline,
     median_result,
-    workload_and_axis_title,
+    workload_and_axis_values_title,
 )
 from iolab.report.numbers import axis_values_text
 from iolab.text import counted_noun
@@ -46,14 +46,14 @@ class GuestScalingGroup(Record):
     """
 
     workload: Workload
-    other_axes: Axis
+    other_axis_values: AxisValues
     points: tuple[PointSummary, ...]
     node_count: int
 
     @property
     def title(self) -> str:
         """`Random 70/30 4 KiB`, or with what is held of its axes."""
-        return workload_and_axis_title(self.workload, self.other_axes)
+        return workload_and_axis_values_title(self.workload, self.other_axis_values)
 
     def points_of_configuration(self, configuration_id: str) -> tuple[PointSummary, ...]:
         """The points of one configuration."""
@@ -75,10 +75,12 @@ def guest_scaling_groups(
     for workload in study.workloads:
         if not is_swept_over_guests(workload):
             continue
-        by_others: dict[Axis, list[PointSummary]] = {}
+        by_others: dict[AxisValues, list[PointSummary]] = {}
         for point in every_point:
             if point.key.workload == workload.id:
-                by_others.setdefault(_axis_without_guests(point.key.axis), []).append(point)
+                by_others.setdefault(_axis_values_without_guests(point.key.axis_values), []).append(
+                    point
+                )
         groups += [
             GuestScalingGroup(workload, others, tuple(members), nodes)
             for others, members in by_others.items()
@@ -86,8 +88,8 @@ def guest_scaling_groups(
     return tuple(groups)
 
 
-def _axis_without_guests(axis: Axis) -> Axis:
-    return tuple(pair for pair in axis if pair[0] not in {AXIS, DEPTH})
+def _axis_values_without_guests(axis_values: AxisValues) -> AxisValues:
+    return tuple(pair for pair in axis_values if pair[0] not in {AXIS, DEPTH})
 
 
 def guest_node_count_or_one(study: Study) -> int:
@@ -100,9 +102,9 @@ def guest_node_count_or_one(study: Study) -> int:
     return max(counts.pop(), 1) if len(counts) == 1 else 1
 
 
-def guest_count_per_node_or_zero(axis: Axis) -> int:
+def guest_count_per_node_or_zero(axis_values: AxisValues) -> int:
     """How many guests of each node made the load, 0 where that is not varied."""
-    value = dict(axis).get(AXIS, 0)
+    value = dict(axis_values).get(AXIS, 0)
     return value if isinstance(value, int) else 0
 
 
@@ -117,7 +119,7 @@ def scaling_group_headlines(
     """The best point of each configuration that has any, under the group's own name."""
     key = scaling_group.workload.headline_or_rate_metric
     name = " ".join(
-        [scaling_group.workload.id, *(str(value) for _, value in scaling_group.other_axes)]
+        [scaling_group.workload.id, *(str(value) for _, value in scaling_group.other_axis_values)]
     )
     named = replace(scaling_group.workload, id=name, title=scaling_group.title)
     return tuple(
@@ -142,7 +144,8 @@ def median_run(point: PointSummary) -> RunResult | None:
 def points_with_fewest_and_most_guests(points: Sequence[PointSummary]) -> list[PointSummary]:
     """The points with the fewest and the most guests, in that order."""
     shown = sorted(
-        (p for p in points if median_run(p)), key=lambda p: guest_count_per_node_or_zero(p.key.axis)
+        (p for p in points if median_run(p)),
+        key=lambda p: guest_count_per_node_or_zero(p.key.axis_values),
     )
     return shown if len(shown) < 3 else [shown[0], shown[-1]]
 
@@ -153,7 +156,7 @@ def points_by_configuration_and_depth(
     """The points by configuration and depth, which are the lines of a chart."""
     by_line: dict[tuple[str, object], list[PointSummary]] = {}
     for point in points:
-        depth = dict(point.key.axis).get(DEPTH)
+        depth = dict(point.key.axis_values).get(DEPTH)
         by_line.setdefault((point.key.configuration, depth), []).append(point)
     return by_line
 
@@ -202,9 +205,11 @@ def _is_published_mix_and_depth(study_values: Mapping[str, object]) -> bool:
     )
 
 
-def guest_count_and_axis_text(result: RunResult, other_axes: Axis = ()) -> str:
+def guest_count_and_axis_values_text(result: RunResult, other_axis_values: AxisValues = ()) -> str:
     """`96 VMs, iodepth 8`."""
-    axis = tuple(pair for pair in result.axis if pair not in other_axes and pair[0] != AXIS)
+    axis = tuple(
+        pair for pair in result.axis_values if pair not in other_axis_values and pair[0] != AXIS
+    )
     return ", ".join(
         part for part in (counted_noun(guest_count(result), "VM"), axis_values_text(axis)) if part
     )

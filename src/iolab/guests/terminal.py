@@ -13,7 +13,7 @@ from iolab.core.metric import HypervisorResult, RunResult
 from iolab.core.study import Study
 from iolab.guests.groups import (
     guest_count,
-    guest_count_and_axis_text,
+    guest_count_and_axis_values_text,
     guest_scaling_groups,
     median_run,
     points_by_configuration_and_depth,
@@ -144,7 +144,8 @@ def _points_with_most_guests(study: Study, points: Sequence[PointSummary]) -> li
                 if run is not None and run.nodes:
                     prefix = f"{titles[point.key.configuration]}: " if several else ""
                     name = (
-                        f"{prefix}{group.title}: {guest_count_and_axis_text(run, group.other_axes)}"
+                        f"{prefix}{group.title}: "
+                        f"{guest_count_and_axis_values_text(run, group.other_axis_values)}"
                     )
                     shown.append((name, point, run))
     names = study.workload_titles
@@ -152,7 +153,11 @@ def _points_with_most_guests(study: Study, points: Sequence[PointSummary]) -> li
         run = median_run(point)
         if point.key.workload not in swept and run is not None and run.nodes:
             shown.append(
-                (f"{names[point.key.workload]}: {guest_count_and_axis_text(run)}", point, run)
+                (
+                    f"{names[point.key.workload]}: {guest_count_and_axis_values_text(run)}",
+                    point,
+                    run,
+                )
             )
     return shown
 
@@ -179,7 +184,7 @@ def _node_cells(
         literal_text(node.name if point is None else f"    {node.name}"),
         f"{len(node.guests):,}",
         *(metric_value_text(metrics.get(key), bare_rate=True) for key in _METRICS),
-        styled_verdict(result.verdict.level if point is None else point.level),
+        styled_verdict(result.verdict.level if point is None else point.verdict_level),
     ]
 
 

@@ -72,9 +72,9 @@ class ImportedJob(AnyJob, Record, tag="imported"):
         """See `AnyJob`."""
         return self.settings
 
-    def with_axis_values(self, axis: Iterable[tuple[str, int | str]]) -> Self:
+    def with_axis_values(self, axis_values: Iterable[tuple[str, int | str]]) -> Self:
         """The job itself: its points differ in what their files tell."""
-        del axis
+        del axis_values
         return self
 
     @property

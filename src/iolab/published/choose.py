@@ -226,10 +226,10 @@ class OfferedPoint(Record):
     """
 
     workload: str
-    axis: tuple[tuple[str, int | str], ...]
+    axis_values: tuple[tuple[str, int | str], ...]
     rates: Mapping[str, Metric]
     latencies: Mapping[str, Metric] = field(default_factory=dict)
-    level: VerdictLevel | None = None
+    verdict_level: VerdictLevel | None = None
     run_count: int | None = None
     has_watts_of_clients: bool = False
 
@@ -274,10 +274,10 @@ def measured_offer(
         points=tuple(
             OfferedPoint(
                 point.key.workload,
-                point.key.axis,
+                point.key.axis_values,
                 _rates_by_key(point),
                 _latencies_by_metric(point),
-                point.level,
+                point.verdict_level,
                 len(point.results),
                 has_watts_of_clients=are_only_clients_metered(point),
             )
@@ -326,7 +326,7 @@ def published_offers(published: PublishedSet) -> tuple[Offer, ...]:
             cost=None,
             currency="",
             points=tuple(
-                OfferedPoint(best.workload, best.axis, {best.value.unit: best.value})
+                OfferedPoint(best.workload, best.axis_values, {best.value.unit: best.value})
                 for best in maxima
                 if best.configuration == str(table.get("id", ""))
             ),
@@ -368,7 +368,7 @@ class RequirementResult(Record):
     then has over what is needed by its mean and `margin_low` by the low end of its interval, None
     where unknown. `node_count` is the least number for which `status_when_scaled` holds, which the
     low end decides, and `node_count_by_mean` the number that the mean asks for; None where nodes
-    are unknown or no number would do. `axis` is the place at which it is met.
+    are unknown or no number would do. `axis_values` is the place at which it is met.
     """
 
     name: str
@@ -377,7 +377,7 @@ class RequirementResult(Record):
     status_when_scaled: RequirementFulfilment
     margin: float | None = None
     node_count: int | None = None
-    axis: tuple[tuple[str, int | str], ...] = ()
+    axis_values: tuple[tuple[str, int | str], ...] = ()
     margin_low: float | None = None
     node_count_by_mean: int | None = None
 
@@ -537,7 +537,7 @@ def _rate_result(
         answer,
         had / need.min_rate,
         nodes,
-        best.axis,
+        best.axis_values,
         margin_low=sure / need.min_rate,
         node_count_by_mean=_nodes_needed_for_rate(need.min_rate, had, counted, scaling_efficiency),
     )
@@ -590,7 +590,7 @@ def _maximum_metric_result(
     if answer is RequirementFulfilment.UNKNOWN:
         message = f"{_OF_USABLE_POINTS}{message}"
     margin = need.maximum / most if 0 < most < math.inf else None
-    return RequirementResult(name, message, answer, scaled, margin, axis=best.axis)
+    return RequirementResult(name, message, answer, scaled, margin, axis_values=best.axis_values)
 
 
 def _budget_result(
@@ -696,7 +696,7 @@ def _figure_trust_status(point: OfferedPoint, metric: Metric) -> RequirementFulf
     chance = metric.low is not None and metric.n is not None
     return (
         RequirementFulfilment.YES
-        if point.level is VerdictLevel.VALID and chance
+        if point.verdict_level is VerdictLevel.VALID and chance
         else RequirementFulfilment.LIKELY
     )
 

@@ -286,7 +286,7 @@ def _ratios_sentence(
         if ratios:
             low, high = f"{min(ratios):.2g}", f"{max(ratios):.2g}"
             parts.append(f"{name} {low} times" if low == high else f"{name} {low} to {high} times")
-    worst = worst_level(pair.level for pair in pairs)
+    worst = worst_level(pair.verdict_level for pair in pairs)
     trust = "all valid" if worst is VerdictLevel.VALID else f"at worst {worst.value}"
     return f"For {noun}, {list_text(parts)} what is published of {system_name}; {trust} here."
 
@@ -300,7 +300,7 @@ def _ratio_dot(figure: MatchedFigure, divisor_kind: FigureDivisorKind, styles: S
     ratio = figure.ratio_by_divisor.get(
         divisor_kind, figure.ratio_by_divisor[FigureDivisorKind.WHOLE]
     ).ratio
-    return Dot(style.label, style.color, ratio, figure.level, title=style.title)
+    return Dot(style.label, style.color, ratio, figure.verdict_level, title=style.title)
 
 
 def _ratio_table(
@@ -332,8 +332,8 @@ def _ratio_table(
                 pair.published_figure.workload,
                 metric_phrase(pair.published_figure.metric),
                 *((styles[pair.configuration.id].title,) if named else ()),
-                axis_values_text(pair.axis) or DASH,
-                axis_values_text(pair.published_figure.printed_for_axis) or DASH,
+                axis_values_text(pair.axis_values) or DASH,
+                axis_values_text(pair.published_figure.printed_for_axis_values) or DASH,
                 metric_value_text(share.measured),
                 interval_and_runs_text(share.measured, bare_rate=True),
                 _range_middle_text(share.published, pair.published_figure.unit),
@@ -343,7 +343,7 @@ def _ratio_table(
                     for divisor_kind in bases
                     for text in _per_divisor_cell_texts(pair, divisor_kind)
                 ),
-                verdict_cell(pair.level, anchor),
+                verdict_cell(pair.verdict_level, anchor),
             )
         )
     return Table(f"Beside {system_name}", heads, tuple(rows))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
-from iolab.analysis.points import Axis, PointSummary
+from iolab.analysis.points import AxisValues, PointSummary
 from iolab.analysis.quotients import (
     TERABYTES,
     BestValue,
@@ -129,9 +129,9 @@ def printed_best_values(published: PublishedSet) -> tuple[BestValue, ...]:
             workload=_figure_workload_name(figure),
             metric=figure.metric,
             value=Metric(figure.value.middle, figure.unit, figure.value.low, figure.value.high),
-            axis=(
-                *(pair for pair in figure.printed_for_axis if pair[0] not in _SEPARATE_AXES),
-                *figure.best_reached_at_axis,
+            axis_values=(
+                *(pair for pair in figure.printed_for_axis_values if pair[0] not in _SEPARATE_AXES),
+                *figure.best_reached_at_axis_values,
             ),
             title=_figure_workload_name(figure),
             host_count=_client_count(figure),
@@ -272,7 +272,11 @@ def _figure_workload_name(figure: PublishedFigure) -> str:
     return " ".join(
         [
             figure.workload,
-            *(str(value) for name, value in figure.printed_for_axis if name in _SEPARATE_AXES),
+            *(
+                str(value)
+                for name, value in figure.printed_for_axis_values
+                if name in _SEPARATE_AXES
+            ),
         ]
     )
 
@@ -312,8 +316,8 @@ class MatchedFigure(Record):
 
     configuration: Configuration
     published_figure: PublishedFigure
-    axis: Axis
-    level: VerdictLevel
+    axis_values: AxisValues
+    verdict_level: VerdictLevel
     ratio_by_divisor: Mapping[FigureDivisorKind, FigureRatio]
     run: RunResult | None
 
@@ -352,11 +356,15 @@ def _match_best_point(
         point for point in points if _point_metric_value(point, figure.metric) is not None
     ]
     candidates = [point for point in candidates if point.is_trusted] or candidates
-    printed_at = dict(figure.printed_for_axis)
+    printed_at = dict(figure.printed_for_axis_values)
     # A place that both have is compared at that place; block sizes never with each other.
     for name in printed_at:
-        at = [point for point in candidates if dict(point.key.axis).get(name) == printed_at[name]]
-        varied = any(name in dict(point.key.axis) for point in candidates)
+        at = [
+            point
+            for point in candidates
+            if dict(point.key.axis_values).get(name) == printed_at[name]
+        ]
+        varied = any(name in dict(point.key.axis_values) for point in candidates)
         candidates = at or ([] if name == "block_size" and varied else candidates)
     if not candidates:
         return None
@@ -375,7 +383,9 @@ def _match_best_point(
             or metric_spec(figure.metric).combine is CombineRule.RATE
         )
     }
-    return MatchedFigure(configuration, figure, best.key.axis, best.level, shares, run)
+    return MatchedFigure(
+        configuration, figure, best.key.axis_values, best.verdict_level, shares, run
+    )
 
 
 def _point_metric_value(point: PointSummary, metric: str) -> float | None:

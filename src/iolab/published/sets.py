@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from msgspec import field
 
-from iolab.analysis.points import Axis
+from iolab.analysis.points import AxisValues
 from iolab.core.metric_spec import (
     OPS_PER_S,
     BetterDirection,
@@ -66,8 +66,8 @@ class PublishedSystem(Record):
 class PublishedFigure(Record):
     """A published figure: `metric` is the key that results have it under, `value` in its unit.
 
-    `printed_for_axis` is the place for which it was printed, empty for the best of all;
-    `best_reached_at_axis` is where a best was reached, as far as that was printed.
+    `printed_for_axis_values` is the place for which it was printed, empty for the best of all;
+    `best_reached_at_axis_values` is where a best was reached, as far as that was printed.
     """
 
     system: PublishedSystem
@@ -75,8 +75,8 @@ class PublishedFigure(Record):
     metric: str
     unit: str
     value: FigureRange
-    printed_for_axis: Axis = field(default=())
-    best_reached_at_axis: Axis = field(default=())
+    printed_for_axis_values: AxisValues = field(default=())
+    best_reached_at_axis_values: AxisValues = field(default=())
 
     @property
     def better(self) -> BetterDirection:
@@ -167,13 +167,13 @@ def _configuration_figures(published: PublishedSet) -> Iterator[PublishedFigure]
         )
         for quantity in _comparable_quantities(table):
             workload = quantity.inner_key
-            best_reached_at_axis = tuple(
+            best_reached_at_axis_values = tuple(
                 (axis, place)
                 for axis, name, place in peak_places(table)
                 if name == workload and isinstance(place, int)
             )
             yield from _figures_of_quantity(
-                owner, workload, quantity, best_reached_at_axis=best_reached_at_axis
+                owner, workload, quantity, best_reached_at_axis_values=best_reached_at_axis_values
             )
 
 
@@ -189,9 +189,9 @@ def _result_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
         workload = str(table.get("workload", ""))
         if "write_percent" in table:
             workload = f"write-{table['write_percent']}"
-        printed_for_axis = tuple((name, table[name]) for name in _AXIS_KEYS if name in table)
+        printed_for_axis_values = tuple((name, table[name]) for name in _AXIS_KEYS if name in table)
         vms = positive_integer_or_none(table.get("vms"))
-        best_reached_at_axis = (("vms", vms),) if vms else ()
+        best_reached_at_axis_values = (("vms", vms),) if vms else ()
         for quantity in _comparable_quantities(table):
             owner = PublishedSystem(
                 quantity.inner_key or MEASURED,
@@ -204,8 +204,8 @@ def _result_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
                 owner,
                 workload,
                 quantity,
-                printed_for_axis=printed_for_axis,
-                best_reached_at_axis=best_reached_at_axis,
+                printed_for_axis_values=printed_for_axis_values,
+                best_reached_at_axis_values=best_reached_at_axis_values,
             )
 
 
@@ -227,8 +227,8 @@ def _figures_of_quantity(
     workload: str,
     quantity: FigureQuantity,
     *,
-    printed_for_axis: Axis = (),
-    best_reached_at_axis: Axis = (),
+    printed_for_axis_values: AxisValues = (),
+    best_reached_at_axis_values: AxisValues = (),
     of_direction: bool = True,
 ) -> Iterator[PublishedFigure]:
     """The figure under the metric that its key names; none of no workload."""
@@ -242,7 +242,13 @@ def _figures_of_quantity(
     if workload and is_known_metric(metric):
         unit = metric_spec(metric).unit
         yield PublishedFigure(
-            owner, workload, metric, unit, value, printed_for_axis, best_reached_at_axis
+            owner,
+            workload,
+            metric,
+            unit,
+            value,
+            printed_for_axis_values,
+            best_reached_at_axis_values,
         )
 
 

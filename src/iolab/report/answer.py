@@ -209,16 +209,16 @@ def gravest_caveats_except_other_load_sentence(caveats: Sequence[Objection]) -> 
 
 
 def _unquoted_invalid_check_texts(
-    caveats: Sequence[Objection], quoted_caveats: Sequence[Objection], level: VerdictLevel
+    caveats: Sequence[Objection], quoted_caveats: Sequence[Objection], verdict_level: VerdictLevel
 ) -> Iterator[str]:
     """Which checks make the runs invalid that those quoted do not; nothing of lesser levels."""
-    if level is not VerdictLevel.INVALID:
+    if verdict_level is not VerdictLevel.INVALID:
         return
     covered = {run.key for caveat in quoted_caveats for run in caveat.runs}
     parts = []
     for caveat in caveats:
         more = {run.key for run in caveat.runs} - covered
-        if caveat.level is level and more:
+        if caveat.level is verdict_level and more:
             covered |= more
             about = check_phrase(caveat.code)
             parts.append(f"{about} in {counted_noun(len(more), 'run')}")
@@ -227,7 +227,7 @@ def _unquoted_invalid_check_texts(
     of_same_runs = [
         check_phrase(caveat.code)
         for caveat in caveats
-        if caveat.level is level
+        if caveat.level is verdict_level
         and caveat not in quoted_caveats
         and {run.key for run in caveat.runs}
         == {run.key for own in quoted_caveats for run in own.runs}
@@ -291,12 +291,14 @@ def least_sufficient_load_sentence(best_figures: Sequence[BestFigure]) -> str:
     Empty where not one load alone is varied, or the figures have no intervals.
     """
     sound = [figure for figure in best_figures if figure.is_quotable]
-    names = {name for figure in sound for name, _ in figure.least_sufficient_axis}
-    if len(names) != 1 or not all(len(figure.least_sufficient_axis) == 1 for figure in sound):
+    names = {name for figure in sound for name, _ in figure.least_sufficient_axis_values}
+    if len(names) != 1 or not all(
+        len(figure.least_sufficient_axis_values) == 1 for figure in sound
+    ):
         return ""
     loads: dict[str, list[int]] = {}
     for figure in sound:
-        ((_, load),) = figure.least_sufficient_axis
+        ((_, load),) = figure.least_sufficient_axis_values
         if not isinstance(load, int):
             return ""
         loads.setdefault(figure.title, []).append(load)
@@ -332,6 +334,6 @@ def _comparable_best_figure_charts(
 
 def _quotable_row_count(table: Table) -> int:
     return sum(
-        any(cell.level in (VerdictLevel.VALID, VerdictLevel.INDICATIVE) for cell in row)
+        any(cell.verdict_level in (VerdictLevel.VALID, VerdictLevel.INDICATIVE) for cell in row)
         for row in table.rows
     )

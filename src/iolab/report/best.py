@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from iolab.analysis.findings import CLOSE_RATIO
 from iolab.analysis.points import (
     REPLICATED,
-    Axis,
+    AxisValues,
     PointSummary,
     finite_metric_value,
     headline_candidates,
@@ -43,9 +43,9 @@ UNKNOWN_METRIC: Final = Metric(None, "")
 """Where a run has no such metric at all."""
 
 
-def workload_and_axis_title(workload: Workload, fixed_axis: Axis) -> str:
+def workload_and_axis_values_title(workload: Workload, fixed_axis_values: AxisValues) -> str:
     """A workload with what of its axes is held: `Random reads, block size 4k`."""
-    return ", ".join(part for part in (workload.title, axis_values_text(fixed_axis)) if part)
+    return ", ".join(part for part in (workload.title, axis_values_text(fixed_axis_values)) if part)
 
 
 class PointFigures(Record):
@@ -60,18 +60,20 @@ class PointFigures(Record):
     headline_metric: Metric
     mean_host_rate: Metric
     metrics: Mapping[str, Metric]
-    level: VerdictLevel
+    verdict_level: VerdictLevel
     left_out_repeats_text: str = ""
 
     @property
-    def axis(self) -> Axis:
+    def axis_values(self) -> AxisValues:
         """Its place on the axes."""
-        return self.median_run.axis
+        return self.median_run.axis_values
 
     @property
     def axis_text(self) -> str:
         """The axis values for people."""
-        return axis_values_text(tuple((axis_name_text(name), value) for name, value in self.axis))
+        return axis_values_text(
+            tuple((axis_name_text(name), value) for name, value in self.axis_values)
+        )
 
     @property
     def host_count(self) -> int:
@@ -82,26 +84,25 @@ class PointFigures(Record):
 class BestFigure(Record):
     """The best that a configuration did of a workload; `title` is that of the workload.
 
-    `workload` tells workloads of one title apart. `axes_of_unusable_points` are the places of its
-    points without a sound figure, any of which may have been better. `is_paced` is whether its load
-    asks for no more than so much.
-    `operation` is what it does: `read`, `write`, `read/write`; empty for metadata and keys.
+    `workload` tells workloads of one title apart. `axis_values_of_unusable_points` are the places
+    of its points without a sound figure, any of which may have been better. `is_paced` is whether
+    its load asks for no more than so much. `operation` is what it does: `read`, `write`,
+    `read/write`; empty for metadata and keys.
 
-    `value` has none and `level` is None where nothing was measured. `latency_names_and_texts` are
-    of its own latencies, `axis_text` is the place of the axes where it was reached, `run_key` the
-    one that stands for it, and `objection_code_and_text` the check that says most against it, and
-    what that says. `least_sufficient_axis` is the place of the least load whose figure lies within
-    its interval, and `left_out_repeats_text` says that not every repeat of it counts. `comparisons`
-    hold others' figures at the same place of the axes against it, as `iolab compare` does, by
-    configuration.
-    `is_mostly_read_from_memory` is whether memory, not the storage, answered most of that.
-    `load_text` is what of its load neither its title nor its place says: `4 KiB · iodepth 8`.
-    `has_whole_run_latency` is whether its engine tells latencies of the whole run alone.
-    `noise_text` says why it can be no more than noise. `is_only_load` is whether its workload was
-    measured at one load alone, so that it is the best of none. `load_axis_names` are the axes of
-    load. `doubt_text` says why it may not be the storage's.
-    `repeats_range` is the least and the most of its repeats, where these are no longer close and
-    no interval is known.
+    `value` has none and `verdict_level` is None where nothing was measured.
+    `latency_names_and_texts` are of its own latencies, `axis_text` is the place of the axes where
+    it was reached, `run_key` the one that stands for it, and `objection_code_and_text` the check
+    that says most against it, and what that says. `least_sufficient_axis_values` is the place of
+    the least load whose figure lies within its interval, and `left_out_repeats_text` says that not
+    every repeat of it counts. `comparisons` hold others' figures at the same place of the axes
+    against it, as `iolab compare` does, by configuration. `is_mostly_read_from_memory` is whether
+    memory, not the storage, answered most of that. `load_text` is what of its load neither its
+    title nor its place says: `4 KiB · iodepth 8`. `has_whole_run_latency` is whether its engine
+    tells latencies of the whole run alone. `noise_text` says why it can be no more than noise.
+    `is_only_load` is whether its workload was measured at one load alone, so that it is the best of
+    none. `load_axis_names` are the axes of load. `doubt_text` says why it may not be the storage's.
+    `repeats_range` is the least and the most of its repeats, where these are no longer close and no
+    interval is known.
     """
 
     workload: str
@@ -110,17 +111,17 @@ class BestFigure(Record):
     value: Metric
     latency_names_and_texts: tuple[tuple[str, str], ...] = ()
     axis_text: str = ""
-    level: VerdictLevel | None = None
+    verdict_level: VerdictLevel | None = None
     run_key: RunKey | None = None
     objection_code_and_text: tuple[str, str] = ("", "")
-    axes_of_unusable_points: tuple[Axis, ...] = ()
+    axis_values_of_unusable_points: tuple[AxisValues, ...] = ()
     better: BetterDirection = BetterDirection.HIGHER
     is_paced: bool = False
     operation: str = ""
-    least_sufficient_axis: Axis = ()
+    least_sufficient_axis_values: AxisValues = ()
     left_out_repeats_text: str = ""
     metric: str = ""
-    axis: Axis = ()
+    axis_values: AxisValues = ()
     comparisons: tuple[tuple[str, Comparison], ...] = ()
     is_mostly_read_from_memory: bool = False
     load_text: str = ""
@@ -142,12 +143,12 @@ class BestFigure(Record):
         return dict(self.comparisons).get(other.configuration)
 
     @property
-    def unusable_axes_that_may_lead(self) -> tuple[Axis, ...]:
+    def unusable_axis_values_that_may_lead(self) -> tuple[AxisValues, ...]:
         """Of the unsound places those that may hold a better figure: not those of less load."""
-        loads, fixed = _loads_and_fixed_axis(self.axis, self.load_axis_names)
+        loads, fixed = _loads_and_other_axis_values(self.axis_values, self.load_axis_names)
 
-        def is_less_load_than_best(axis: Axis) -> bool:
-            own, rest = _loads_and_fixed_axis(axis, self.load_axis_names)
+        def is_less_load_than_best(axis_values: AxisValues) -> bool:
+            own, rest = _loads_and_other_axis_values(axis_values, self.load_axis_names)
             return (
                 rest == fixed
                 and own != loads
@@ -156,7 +157,7 @@ class BestFigure(Record):
             )
 
         return tuple(
-            axis for axis in self.axes_of_unusable_points if not is_less_load_than_best(axis)
+            axis for axis in self.axis_values_of_unusable_points if not is_less_load_than_best(axis)
         )
 
     @property
@@ -172,7 +173,7 @@ class BestFigure(Record):
     @property
     def is_quotable(self) -> bool:
         """Whether it may be quoted at all."""
-        return self.value.value is not None and self.level in (
+        return self.value.value is not None and self.verdict_level in (
             VerdictLevel.VALID,
             VerdictLevel.INDICATIVE,
         )
@@ -189,9 +190,9 @@ class BestPointHeadline(Record):
     """Of how many points `best` is the best: of those not invalid, if there are any."""
     unmeasured_run_count: int
     """Runs that failed or have no value."""
-    axes_of_unusable_points: tuple[Axis, ...] = ()
+    axis_values_of_unusable_points: tuple[AxisValues, ...] = ()
     """The places of its points without a figure that is not invalid."""
-    least_sufficient_axis: Axis = ()
+    least_sufficient_axis_values: AxisValues = ()
     """The place of the least load whose figure lies within the interval of the best; empty where
     that has none, or no load is varied."""
 
@@ -243,9 +244,9 @@ def best_point_headline(
         len(compared),
         unmeasured,
         tuple(
-            point.key.axis
+            point.key.axis_values
             for point in points
-            if point.level is VerdictLevel.INVALID or point.metric_value(metric_key) is None
+            if point.verdict_level is VerdictLevel.INVALID or point.metric_value(metric_key) is None
         ),
         () if best is None else _least_sufficient_axis(workload, best, compared),
     )
@@ -253,31 +254,35 @@ def best_point_headline(
 
 def _least_sufficient_axis(
     workload: Workload, best: PointFigures, measured_points: Sequence[PointFigures]
-) -> Axis:
+) -> AxisValues:
     """See `BestPointHeadline`: of points that differ from the best by less load alone."""
     names = workload.job.load_axes
     interval = best.headline_metric.displayable_interval
-    loads, fixed = _loads_and_fixed_axis(best.axis, names)
+    loads, fixed = _loads_and_other_axis_values(best.axis_values, names)
     if interval is None or not loads:
         return ()
     low, high = interval
-    enough = [best.axis]
+    enough = [best.axis_values]
     for figures in measured_points:
-        less, rest = _loads_and_fixed_axis(figures.axis, names)
+        less, rest = _loads_and_other_axis_values(figures.axis_values, names)
         is_less = all(less.get(name, load) <= load for name, load in loads.items())
         if is_less and rest == fixed and low <= (figures.headline_metric.value or 0.0) <= high:
-            enough.append(figures.axis)
-    return min(enough, key=lambda axis: math.prod(_loads_and_fixed_axis(axis, names)[0].values()))
+            enough.append(figures.axis_values)
+    return min(
+        enough, key=lambda axis: math.prod(_loads_and_other_axis_values(axis, names)[0].values())
+    )
 
 
-def _loads_and_fixed_axis(
-    axis: Axis, load_axis_names: Sequence[str]
-) -> tuple[dict[str, int], Axis]:
+def _loads_and_other_axis_values(
+    axis_values: AxisValues, load_axis_names: Sequence[str]
+) -> tuple[dict[str, int], AxisValues]:
     """What of an axis is load, and what is not."""
     loads = {
-        name: value for name, value in axis if name in load_axis_names and isinstance(value, int)
+        name: value
+        for name, value in axis_values
+        if name in load_axis_names and isinstance(value, int)
     }
-    return loads, tuple((name, value) for name, value in axis if name not in loads)
+    return loads, tuple((name, value) for name, value in axis_values if name not in loads)
 
 
 def point_figures(point: PointSummary, metric_key: str) -> PointFigures | None:
@@ -294,7 +299,7 @@ def point_figures(point: PointSummary, metric_key: str) -> PointFigures | None:
         headline_metric=figure,
         mean_host_rate=mean_host_rate(metric_key, figure, shown),
         metrics=point.metrics,
-        level=point.level,
+        verdict_level=point.verdict_level,
         left_out_repeats_text=_left_out_repeats_with_values_text(point, metric_key, figure.unit),
     )
 
@@ -359,7 +364,7 @@ def build_best_figure(
         return BestFigure(*place, UNKNOWN_METRIC)
     key = best.median_run.key
     reason = gravest_code_and_text_of_first_run_at_level(
-        (best.median_run, *best.results), best.level
+        (best.median_run, *best.results), best.verdict_level
     )
     better = metric_spec(headline.workload.headline_or_rate_metric).better
     return BestFigure(
@@ -367,17 +372,17 @@ def build_best_figure(
         best.headline_metric,
         latency_names_and_texts,
         best.axis_text,
-        best.level,
+        best.verdict_level,
         key,
         reason,
-        headline.axes_of_unusable_points,
+        headline.axis_values_of_unusable_points,
         better,
         headline.workload.job.is_paced,
         "/".join(direction.name.lower() for direction in headline.workload.job.data_directions),
-        headline.least_sufficient_axis,
+        headline.least_sufficient_axis_values,
         best.left_out_repeats_text,
         headline.workload.headline_or_rate_metric,
-        best.axis,
+        best.axis_values,
         is_mostly_read_from_memory=any(map(is_mostly_read_from_memory, best.results)),
         has_whole_run_latency=bool(latency_names_and_texts)
         and _do_latency_and_rate_spans_differ(headline.workload.job),
@@ -423,11 +428,11 @@ def best_figures_with_comparisons(
     compared: dict[tuple[str, str], BestFigure] = {}
     for own in by_workload.values():
         best = winning_best_figure(own)
-        place = best.workload, best.axis
+        place = best.workload, best.axis_values
         others = [
             figure.configuration
             for figure in own
-            if figure is not best and figure.axis == best.axis
+            if figure is not best and figure.axis_values == best.axis_values
         ]
         pairs = (
             (name, gains.comparison((best.configuration, name), place, best.metric))
@@ -450,13 +455,15 @@ def operation_latencies_text(operation_names_and_texts: Sequence[tuple[str, str]
 
 
 def gravest_code_and_text_of_first_run_at_level(
-    runs: Iterable[RunResult], level: VerdictLevel
+    runs: Iterable[RunResult], verdict_level: VerdictLevel
 ) -> tuple[str, str]:
     """Why runs are of a level: code and sentence of the gravest objection; empty for none.
 
     It is that of the first run of that level: others of a point may be better than the point.
     """
-    objections = next((run.verdict.objections for run in runs if run.verdict.level is level), ())
+    objections = next(
+        (run.verdict.objections for run in runs if run.verdict.level is verdict_level), ()
+    )
     return next(((objection.code, objection.message) for objection in objections), ("", ""))
 
 

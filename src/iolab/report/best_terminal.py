@@ -164,7 +164,7 @@ def _table_with_line_per_figure(
     ]
     lines: list[Row] = []
     for figure in best_figures:
-        half, latencies = figure.value.half_width_share, dict(figure.latency_names_and_texts)
+        half, latencies = figure.value.relative_half_width, dict(figure.latency_names_and_texts)
         value = metric_value_text(figure.value)
         cells: list[TerminalCell] = [
             literal_text(_configuration_and_workload_title(figure, configuration_titles)),
@@ -174,7 +174,7 @@ def _table_with_line_per_figure(
             "" if half is None else f"±{percent_text(half)}",
             literal_text(figure.axis_text),
             *(literal_text(latencies.get(name, DASH)) for name in names),
-            styled_verdict(figure.level or VerdictLevel.INVALID),
+            styled_verdict(figure.verdict_level or VerdictLevel.INVALID),
         ]
         lines.append(cells)
     return GroupedTable(heads, [(None, lines)], is_summary=True)

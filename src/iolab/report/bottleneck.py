@@ -16,7 +16,7 @@ from iolab.analysis.bottleneck.decision import (
 )
 from iolab.analysis.busy import OWN_JOBS_MAJORITY
 from iolab.analysis.findings import BottleneckFinding
-from iolab.analysis.points import PointSummary, has_higher_load
+from iolab.analysis.points import PointSummary, differs_only_in_higher_load
 from iolab.core.configuration import LOCAL_HOST
 from iolab.core.host import HostRole
 from iolab.core.metric import VerdictLevel
@@ -202,11 +202,11 @@ _CAUSE_RESOURCES: Final[Mapping[BottleneckCause, Resource]] = {
 def bottleneck_sentence(finding: BottleneckFinding, names: ConfigurationNames) -> str:
     """The sentence on what limits a point."""
     who = names.title(finding.configuration) if names.has_several else "the best"
-    at = f" at {point_place_phrase(finding.axis)}" if finding.axis else ""
+    at = f" at {point_place_phrase(finding.axis_values)}" if finding.axis_values else ""
     text = _CAUSE_TEXTS[finding.decision.cause](finding)
     return (
         f"{finding.workload}: {who}{at} {text}{_load_step_doubt_clause(finding)}"
-        f"{_other_saturated_resources_clause(finding)}.{LEVEL_SENTENCES[finding.level]}"
+        f"{_other_saturated_resources_clause(finding)}.{LEVEL_SENTENCES[finding.verdict_level]}"
     )
 
 
@@ -262,7 +262,7 @@ def _load_step_text(finding: BottleneckFinding) -> str:
     """What the step of load beyond the point did to the rate."""
     step = finding.decision.step
     return (
-        load_step_text(step.axis, step.load, step.next_load, step.rate_gain_share)
+        load_step_text(step.axis_name, step.load, step.next_load, step.rate_ratio)
         if step
         else "no more is given"
     )
@@ -839,7 +839,7 @@ def _next_step_text(finding: BottleneckFinding, points: Sequence[PointSummary]) 
     ]
     if finding.decision.cause is BottleneckCause.RATE:
         return _next_rate_step_text(finding, own)
-    tried = [point.key.axis for point in own if not point.is_trusted]
+    tried = [point.key.axis_values for point in own if not point.is_trusted]
     if tried and finding.decision.cause in _UNPROVEN_CAUSES:
         return f"Repeat {point_place_phrase(tried[-1]) or 'it'}: its run was invalid or failed."
     return recommended_step_text(finding)
@@ -850,17 +850,17 @@ def _next_rate_step_text(finding: BottleneckFinding, points: Sequence[PointSumma
     lost = [
         (point, invalid)
         for point in points
-        if has_higher_load(point.key.axis, finding.axis)
+        if differs_only_in_higher_load(point.key.axis_values, finding.axis_values)
         and (invalid := [run for run in point.runs if run.verdict.level is VerdictLevel.INVALID])
     ]
     if not lost:
         return recommended_step_text(finding)
-    point, runs = min(lost, key=lambda item: item[0].key.axis)
+    point, runs = min(lost, key=lambda item: item[0].key.axis_values)
     code, _ = gravest_code_and_text_of_first_run_at_level(runs, VerdictLevel.INVALID)
     why = f" ({check_phrase(code)})" if code else ""
     return (
-        f"{point_place_phrase(point.key.axis)} was tried and was not kept{why}: the limit lies "
-        "between."
+        f"{point_place_phrase(point.key.axis_values)} was tried and was not kept{why}: "
+        "the limit lies between."
     )
 
 
@@ -868,7 +868,9 @@ def recommended_step_text(finding: BottleneckFinding) -> str:
     """What would raise the rate, or tell what limits it."""
     use, step = finding.decision.limiting_use, finding.decision.step
     name = use.name if use is not None else "the device"
-    load = "the load" if step is None else f"{axis_name_text(step.axis)} beyond {step.next_load}"
+    load = (
+        "the load" if step is None else f"{axis_name_text(step.axis_name)} beyond {step.next_load}"
+    )
     steps = {
         BottleneckCause.DEVICE: "Add devices, or take faster ones.",
         BottleneckCause.DEVICE_OPEN: f"Raise the load to see whether {name} has more to give.",
@@ -907,7 +909,9 @@ def _higher_rate_step_text(finding: BottleneckFinding) -> str:
     """
     if finding.has_phases:
         return "The rate is fixed, so that phases compare: give a higher one to find the limit."
-    rates = [(axis_name_text(name), rate) for name, rate in finding.axis if isinstance(rate, int)]
+    rates = [
+        (axis_name_text(name), rate) for name, rate in finding.axis_values if isinstance(rate, int)
+    ]
     if len(rates) != 1:
         return "No higher rate was tried: raise it, or leave it out, to find the limit."
     ((name, rate),) = rates
@@ -1030,7 +1034,7 @@ def _load_step_evidence(findings: Sequence[BottleneckFinding]) -> list[str]:
     if len(steps) < len(findings):
         return []
     low, high = (
-        percent_text(find(step.rate_gain_share for step in steps) - 1, signed=True)
+        percent_text(find(step.rate_ratio for step in steps) - 1, signed=True)
         for find in (min, max)
     )
     return [f"the last step of load: rate {low if low == high else f'{low} to {high}'}"]
@@ -1038,8 +1042,8 @@ def _load_step_evidence(findings: Sequence[BottleneckFinding]) -> list[str]:
 
 def _rising_rate_text(steps: Sequence[LoadStep]) -> str:
     """`rate still rises by 15 to 34 % at iodepth 8 to 16`."""
-    by = _share_range_text([step.rate_gain_share - 1 for step in steps])
-    loads = {(axis_name_text(step.axis), step.next_load) for step in steps}
+    by = _share_range_text([step.rate_ratio - 1 for step in steps])
+    loads = {(axis_name_text(step.axis_name), step.next_load) for step in steps}
     names = {name for name, _ in loads}
     depths = sorted(load for _, load in loads)
     if len(names) > 1:
@@ -1123,12 +1127,12 @@ def best_point_limits_table(
     rows = tuple(
         (
             *_workload_cells(study, limit),
-            Cell(point_place_phrase(limit.axis) or DASH),
+            Cell(point_place_phrase(limit.axis_values) or DASH),
             Cell(_cause_text(limit)),
             *(Cell(_resource_share_text(limit, resource)) for resource, _ in columns),
             Cell(_device_latency_share_cell_text(limit)),
             Cell(_in_flight_of_requested_text(limit)),
-            verdict_cell(limit.level, anchors.get(limit.run_keys[0])),
+            verdict_cell(limit.verdict_level, anchors.get(limit.run_keys[0])),
         )
         for limit in bottlenecks
     )

@@ -41,7 +41,9 @@ def choice_answer(
     demonstration, it says who was the best.
     """
     bests = [row.best for row in rows if row.best is not None]
-    are_indicative = bool(bests) and all(best.level is VerdictLevel.INDICATIVE for best in bests)
+    are_indicative = bool(bests) and all(
+        best.verdict_level is VerdictLevel.INDICATIVE for best in bests
+    )
     texts = [
         _leaders_sentence(rows, configuration_titles, is_advice=is_advice),
         _unsupported_leads_sentence(rows, configuration_titles),

@@ -21,7 +21,7 @@ from iolab.analysis.comparison import (
 )
 from iolab.analysis.differences import ComparisonSide, Difference
 from iolab.analysis.pairs import ComparedMetric, SkippedPoint
-from iolab.analysis.points import Axis
+from iolab.analysis.points import AxisValues
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import BetterDirection, phase_of_rate_metric
 from iolab.record import Record
@@ -159,7 +159,7 @@ def comparison_row_texts(
     """A row's cells for people; `operations_text` says of what operations its metric is."""
     comparison = compared_metric.comparison
     return ComparisonRowTexts(
-        point=point_text(compared_metric.workload, compared_metric.axis),
+        point=point_text(compared_metric.workload, compared_metric.axis_values),
         metric=f"{metric_phrase(compared_metric.metric)}{operations_text}",
         baseline=metric_value_text(compared_metric.baseline),
         candidate=metric_value_text(compared_metric.candidate),
@@ -209,13 +209,13 @@ def comparison_sentences(comparison: ComparisonResult) -> Iterator[str]:
     that is said instead.
     """
     names, titles = short_side_names(comparison), comparison.candidate.study.workload_titles
-    points: set[tuple[str, Axis]] = set()
+    points: set[tuple[str, AxisValues]] = set()
     for row in comparison.compared_metrics:
         phase = phase_of_rate_metric(row.metric)
-        if phase is None and (row.workload, row.axis) in points:
+        if phase is None and (row.workload, row.axis_values) in points:
             continue
-        points.add((row.workload, row.axis))
-        place = point_text(titles.get(row.workload, row.workload), row.axis)
+        points.add((row.workload, row.axis_values))
+        place = point_text(titles.get(row.workload, row.workload), row.axis_values)
         yield _comparison_sentence(row, *names, f"{place}, phase {phase}" if phase else place)
 
 
@@ -251,7 +251,7 @@ def _comparison_sentence(
     if comparison.verdict is ComparisonVerdict.SAME:
         likeness = "are equally fast" if is_speed else f"have the same {metric}"
         return f"{first} and {second} {likeness}: {text} ({place})"
-    if comparison.may_be_chance:
+    if comparison.is_significant_only_alone:
         return f"The lead of {first} over {second} {MAYBE_CHANCE}: {text} ({place})"
     why = f", {comparison.reason}" if low is None or high is None else ""
     return f"{first} and {second} cannot be told apart: {text}{why} ({place})"
@@ -267,7 +267,9 @@ def short_side_names(comparison: ComparisonResult) -> tuple[str, str]:
 
 def comparison_csv(comparison: ComparisonResult) -> str:
     """RFC 4180, one row a point and metric; an unknown number is an empty field."""
-    axes = list(dict.fromkeys(name for row in comparison.compared_metrics for name, _ in row.axis))
+    axes = list(
+        dict.fromkeys(name for row in comparison.compared_metrics for name, _ in row.axis_values)
+    )
     heads = (
         "workload",
         *(f"axis_{name}" for name in axes),
@@ -281,14 +283,14 @@ def comparison_csv(comparison: ComparisonResult) -> str:
 def _csv_row(compared_metric: ComparedMetric, axis_names: Sequence[str]) -> Iterator[ExportValue]:
     comparison = compared_metric.comparison
     yield compared_metric.workload
-    yield from (dict(compared_metric.axis).get(name) for name in axis_names)
+    yield from (dict(compared_metric.axis_values).get(name) for name in axis_names)
     yield from (compared_metric.metric, compared_metric.baseline.unit)
     yield from (
         *_metric_csv_values(compared_metric.baseline),
         *_metric_csv_values(compared_metric.candidate),
     )
     yield from (comparison.ratio, comparison.low, comparison.high)
-    yield from (comparison.verdict.value, compared_metric.level.value, comparison.reason)
+    yield from (comparison.verdict.value, compared_metric.verdict_level.value, comparison.reason)
 
 
 def differences_merged_over_workloads(differences: Iterable[Difference]) -> list[Difference]:
@@ -359,7 +361,7 @@ def _comparison_row_document(compared_metric: ComparedMetric) -> dict[str, Any]:
     comparison = compared_metric.comparison
     return {
         "workload": compared_metric.workload,
-        "axis": dict(compared_metric.axis),
+        "axis": dict(compared_metric.axis_values),
         "metric": compared_metric.metric,
         "better": compared_metric.better.value,
         "baseline": json_object_of_record(compared_metric.baseline),
@@ -372,12 +374,16 @@ def _comparison_row_document(compared_metric: ComparedMetric) -> dict[str, Any]:
         "p": comparison.p_value,
         "verdict": comparison.verdict.value,
         "reason": comparison.reason,
-        "level": compared_metric.level.value,
+        "level": compared_metric.verdict_level.value,
     }
 
 
 def _skipped_point_document(skipped: SkippedPoint) -> dict[str, Any]:
-    return {"workload": skipped.workload, "axis": dict(skipped.axis), "reason": skipped.reason}
+    return {
+        "workload": skipped.workload,
+        "axis": dict(skipped.axis_values),
+        "reason": skipped.reason,
+    }
 
 
 def _geometric_mean_document(summary: MetricSummary) -> dict[str, Any]:
@@ -453,7 +459,7 @@ def metric_changes_text(metric_history: MetricHistory) -> str:
 def _metric_history_document(metric_history: MetricHistory) -> dict[str, Any]:
     return {
         "workload": metric_history.workload,
-        "axis": dict(metric_history.axis),
+        "axis": dict(metric_history.axis_values),
         "metric": metric_history.metric,
         "unit": metric_history.values[0].metric.unit,
         "values": [
@@ -463,7 +469,7 @@ def _metric_history_document(metric_history: MetricHistory) -> dict[str, Any]:
                 "low": point.metric.low,
                 "high": point.metric.high,
                 "n": point.metric.n,
-                "level": point.level.value,
+                "level": point.verdict_level.value,
             }
             for point in metric_history.values
         ],
@@ -505,7 +511,9 @@ def comparison_junit_xml(comparison: ComparisonResult) -> str:
     suite = ET.SubElement(root, "testsuite", {"name": _replace_xml_forbidden(name), **counts})
     study = comparison.baseline.study.id
     for row in comparison.compared_metrics:
-        case = _add_junit_case(suite, f"{study}.{point_text(row.workload, row.axis)}", row.metric)
+        case = _add_junit_case(
+            suite, f"{study}.{point_text(row.workload, row.axis_values)}", row.metric
+        )
         message = _junit_row_message(row)
         match row.comparison.verdict:
             case ComparisonVerdict.WORSE:
@@ -519,7 +527,7 @@ def comparison_junit_xml(comparison: ComparisonResult) -> str:
             case _:
                 ET.SubElement(case, "system-out").text = f"{message}\n{_junit_case_details(row)}"
     for missing in comparison.skipped:
-        point = point_text(missing.workload, missing.axis)
+        point = point_text(missing.workload, missing.axis_values)
         metric, colon, why = missing.reason.partition(": ")
         named = (metric, why) if colon and " " not in metric else ("", missing.reason)
         case = _add_junit_case(suite, f"{study}.{point}", named[0] or "not compared")
@@ -537,7 +545,7 @@ def comparison_bmf_document(comparison: ComparisonResult) -> dict[str, Any]:
     by_point: dict[str, dict[str, dict[str, float]]] = {}
     for row in comparison.compared_metrics:
         if row.candidate.value is not None:
-            point = point_text(row.workload, row.axis)
+            point = point_text(row.workload, row.axis_values)
             by_point.setdefault(point, {})[row.metric] = _bmf_measure(row.candidate)
     return by_point
 
@@ -568,7 +576,9 @@ def _junit_case_details(compared_metric: ComparedMetric) -> str:
         f"{name} {metric_value_text(metric)} {interval_and_runs_text(metric)}".rstrip()
         for name, metric in sides
     ]
-    return _replace_xml_forbidden("\n".join([*lines, f"trust {compared_metric.level.value}"]))
+    return _replace_xml_forbidden(
+        "\n".join([*lines, f"trust {compared_metric.verdict_level.value}"])
+    )
 
 
 def _replace_xml_forbidden(text: str) -> str:

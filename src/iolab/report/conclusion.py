@@ -96,7 +96,7 @@ def _machine_count_sentence(brief: Brief) -> str:
     if not carried:
         return ""  # the answer says so
     fewest = min(carried, key=lambda row: (row.load, not row.is_limit_reached))
-    what = f"{axis_name_text(fewest.axis)} {fewest.load}"
+    what = f"{axis_name_text(fewest.axis_name)} {fewest.load}"
     if fewest.is_limit_reached:
         return f"Plan for {what} at most: beyond, more of them add little throughput."
     return f"Plan for {what} at least; measure more of them to find the limit."

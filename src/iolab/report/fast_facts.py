@@ -104,7 +104,7 @@ def _machine_count_facts(brief: Brief) -> Iterator[FastFact]:
             fewest = min(rows, key=lambda row: (row.load, not row.is_limit_reached))
             value = str(fewest.load) if fewest.is_limit_reached else f"≥ {fewest.load}"
             yield FastFact(
-                value, axis_name_text(fewest.axis), f"{fewest.title}, {fewest.rate_text}"
+                value, axis_name_text(fewest.axis_name), f"{fewest.title}, {fewest.rate_text}"
             )
 
 
@@ -172,7 +172,7 @@ def _best_fact_note(best: BestFigure, workload_row: WorkloadRow, titles: Mapping
         "from memory" if best.is_mostly_read_from_memory else "",
         best.doubt_text,
         VerdictLevel.INDICATIVE.value
-        if best.level is VerdictLevel.INDICATIVE and not sound
+        if best.verdict_level is VerdictLevel.INDICATIVE and not sound
         else "",
     )
     return ", ".join(filter(None, notes))
@@ -207,14 +207,16 @@ def _latency_fact(
 ) -> FastFact:
     titles = {owner: style.label for owner, style in brief.series_styles.items()}
     best, *others = latencies_lowest_first
-    at = point_place_phrase(best.point.key.axis)
+    at = point_place_phrase(best.point.key.axis_values)
     who = [
         f"{metric_value_text(other.metric)} of {titles.get(other.point.key.configuration, '')}"
         for other in others[:1]
     ]
     owner = titles.get(best.point.key.configuration, "") if len(titles) > 1 else ""
     label = f"{latency_label} at {at}" if at else latency_label
-    doubt = VerdictLevel.INDICATIVE.value if best.point.level is VerdictLevel.INDICATIVE else ""
+    doubt = (
+        VerdictLevel.INDICATIVE.value if best.point.verdict_level is VerdictLevel.INDICATIVE else ""
+    )
     against = " against ".join(filter(None, (owner, *who)))
     ties = latency_tie_texts_by_configuration(brief, latencies_lowest_first)
     names = [titles.get(configuration, configuration) for configuration in ties]

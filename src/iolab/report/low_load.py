@@ -27,7 +27,7 @@ from iolab.report.value import ConfigurationFigure, ConfigurationFiguresRow
 from iolab.stats.comparison import ComparisonVerdict
 
 if TYPE_CHECKING:
-    from iolab.analysis.points import Axis, PointSummary
+    from iolab.analysis.points import AxisValues, PointSummary
     from iolab.core.workload import AnyJob, Workload
     from iolab.report.brief import Brief
 
@@ -98,7 +98,7 @@ def latencies_at_common_low_load(
     points = _points_of_workload(brief, workload)
     common = _common_lowest_load_axis_values(points)
     for point in points:
-        if not point.is_trusted or point.key.axis != common:
+        if not point.is_trusted or point.key.axis_values != common:
             continue
         key = _latency_key(point, workload.job, latency_name)
         if key is not None:
@@ -126,7 +126,7 @@ def latency_tie_text(brief: Brief, best: PointLatency, other: PointLatency) -> s
     By their runs, as rates are compared.
     """
     names = best.point.key.configuration, other.point.key.configuration
-    place = best.point.key.workload, best.point.key.axis
+    place = best.point.key.workload, best.point.key.axis_values
     if best.metric_key == other.metric_key:
         compared = brief.gains_by_pair.comparison(names, place, best.metric_key)
         if compared is not None:
@@ -172,7 +172,7 @@ def read_workload_sort_key(workload: Workload) -> tuple[bool, bool]:
 
 def _low_load_row(brief: Brief, workload: Workload) -> ConfigurationFiguresRow | None:
     points = _points_of_workload(brief, workload)
-    if len({point.key.axis for point in points}) < 2:
+    if len({point.key.axis_values for point in points}) < 2:
         return None
     means = latencies_at_common_low_load(brief, workload, "lat_ns_mean")
     lost = _invalid_or_failed_figures(points)
@@ -228,14 +228,14 @@ def _why_not_lowest_load_text(points: Sequence[PointSummary]) -> str:
         for point in points
         if any(
             isinstance(value, int) and value < numbers.get(name, value)
-            for name, value in point.key.axis
+            for name, value in point.key.axis_values
         )
     ]
     if not lower:
         return ""
     if not any(point.is_trusted and _has_latency(point) for point in lower):
         return LESS_IS_INVALID
-    here = [point for point in points if point.key.axis == at]
+    here = [point for point in points if point.key.axis_values == at]
     is_of_all = all(point.is_trusted and _has_latency(point) for point in here)
     owners = {point.key.configuration for point in points}
     is_of_all = is_of_all and {point.key.configuration for point in here} == owners
@@ -248,7 +248,7 @@ def _invalid_or_failed_figures(points: Sequence[PointSummary]) -> dict[str, Conf
     lost: dict[str, ConfigurationFigure] = {}
     for point in points:
         owner = point.key.configuration
-        if not point.is_trusted and owner not in lost and point.key.axis == common:
+        if not point.is_trusted and owner not in lost and point.key.axis_values == common:
             _, why = gravest_code_and_text_of_first_run_at_level(point.runs, VerdictLevel.INVALID)
             lost[owner] = ConfigurationFigure(owner, NOT_MEASURABLE, note=why)
     return lost
@@ -265,7 +265,11 @@ def _p99_and_doubts_note(
 ) -> str:
     tail = p99_by_configuration.get(latency.point.key.configuration)
     p99 = f"p99 {metric_value_text(tail.metric) if tail else DASH}"
-    doubt = VerdictLevel.INDICATIVE.value if latency.point.level is VerdictLevel.INDICATIVE else ""
+    doubt = (
+        VerdictLevel.INDICATIVE.value
+        if latency.point.verdict_level is VerdictLevel.INDICATIVE
+        else ""
+    )
     range_text = tail.repeats_text if tail else ""
     return " · ".join(
         filter(
@@ -288,15 +292,15 @@ def _points_of_workload(brief: Brief, workload: Workload) -> list[PointSummary]:
     ]
 
 
-def _common_lowest_load_axis_values(points: Sequence[PointSummary]) -> Axis:
+def _common_lowest_load_axis_values(points: Sequence[PointSummary]) -> AxisValues:
     """The place of the least load at which most configurations have a trusted latency.
 
     The least that was measured where none has.
     """
-    owners: dict[Axis, set[str]] = {point.key.axis: set() for point in points}
+    owners: dict[AxisValues, set[str]] = {point.key.axis_values: set() for point in points}
     for point in points:
         if point.is_trusted and _has_latency(point):
-            owners[point.key.axis].add(point.key.configuration)
+            owners[point.key.axis_values].add(point.key.configuration)
     most = max(map(len, owners.values()), default=0)
     places = [axis for axis, own in owners.items() if len(own) == most]
     loads = {axis: [value for _, value in axis if isinstance(value, int)] for axis in places}

@@ -8,13 +8,13 @@ from itertools import groupby, pairwise
 from typing import Final
 
 from iolab.analysis.bottleneck.decision import WORTHWHILE_GAIN_SHARE
-from iolab.analysis.findings import BEND_LOADS_MIN, trusted_curves_by_other_axes
-from iolab.analysis.points import Axis, PointSummary
+from iolab.analysis.findings import BEND_LOADS_MIN, trusted_curves_by_other_axis_values
+from iolab.analysis.points import AxisValues, PointSummary
 from iolab.core.metric import VerdictLevel
 from iolab.core.study import Study
 from iolab.core.workload import HOSTS_AXIS, VMS_PER_NODE_AXIS, Workload
 from iolab.record import Record
-from iolab.report.best import workload_and_axis_title
+from iolab.report.best import workload_and_axis_values_title
 from iolab.report.numbers import axis_name_text, metric_value_text
 from iolab.text import list_text
 
@@ -27,7 +27,7 @@ TOO_FEW_COUNTS: Final = "too few of the measured numbers of machines have a usab
 
 
 class ScalingLimit(Record):
-    """How many machines one workload was carried for: up to `load` on `axis` its rate grew with it.
+    """How many machines one workload was carried for: its rate grew up to `load` on `axis_name`.
 
     `is_limit_reached` is False where `load` is the most that was measured. `machine_count`
     are those of all nodes together, `rate_text` is their rate.
@@ -35,12 +35,12 @@ class ScalingLimit(Record):
 
     configuration: str
     title: str
-    axis: str
+    axis_name: str
     load: int
     machine_count: int
     is_limit_reached: bool
     rate_text: str
-    level: VerdictLevel
+    verdict_level: VerdictLevel
 
 
 def scaling_limits(study: Study, points: Sequence[PointSummary]) -> Iterator[ScalingLimit]:
@@ -55,13 +55,16 @@ def scaling_limits(study: Study, points: Sequence[PointSummary]) -> Iterator[Sca
                 and not point.key.excluded_hosts
             ]
             if axis is not None and workload.headline_metric is not None:
-                for fixed, curve in trusted_curves_by_other_axes(members, axis):
+                for fixed, curve in trusted_curves_by_other_axis_values(members, axis):
                     if len(curve) >= BEND_LOADS_MIN:
                         yield _scaling_limit_of_curve(workload, axis, fixed, curve)
 
 
 def _scaling_limit_of_curve(
-    workload: Workload, axis_name: str, fixed_axis: Axis, curve_points: Sequence[PointSummary]
+    workload: Workload,
+    axis_name: str,
+    fixed_axis_values: AxisValues,
+    curve_points: Sequence[PointSummary],
 ) -> ScalingLimit:
     rate = workload.headline_metric or ""
     last = next(
@@ -75,13 +78,13 @@ def _scaling_limit_of_curve(
     point = curve_points[-1] if last is None else last
     return ScalingLimit(
         configuration=point.key.configuration,
-        title=workload_and_axis_title(workload, fixed_axis),
-        axis=axis_name,
+        title=workload_and_axis_values_title(workload, fixed_axis_values),
+        axis_name=axis_name,
         load=point.load_on_axis(axis_name),
         machine_count=len(point.runs[0].hosts),
         is_limit_reached=last is not None,
         rate_text=metric_value_text(point.metrics.get(rate)),
-        level=point.level,
+        verdict_level=point.verdict_level,
     )
 
 
@@ -110,9 +113,9 @@ def scaling_limits_sentence(study: Study, limits: Sequence[ScalingLimit]) -> str
 def _fewest_machines_text(rows: Sequence[ScalingLimit]) -> str:
     """The number of machines of the heaviest workload, then where the others end."""
     fewest = min(rows, key=lambda row: (row.load, not row.is_limit_reached))
-    unit = axis_name_text(fewest.axis)
-    whole = f" ({fewest.machine_count} in all)" if fewest.axis == VMS_PER_NODE_AXIS else ""
-    doubt = ", indicative" if fewest.level is VerdictLevel.INDICATIVE else ""
+    unit = axis_name_text(fewest.axis_name)
+    whole = f" ({fewest.machine_count} in all)" if fewest.axis_name == VMS_PER_NODE_AXIS else ""
+    doubt = ", indicative" if fewest.verdict_level is VerdictLevel.INDICATIVE else ""
     place = f"{fewest.title}, {fewest.rate_text}{doubt}"
     if not fewest.is_limit_reached:
         return f"at least {fewest.load} {unit}{whole}, the most that were measured ({place})"

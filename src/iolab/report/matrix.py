@@ -267,7 +267,7 @@ def _read_write_match_key(figure: BestFigure) -> tuple[str, ...]:
     """What figures have in common that differ in reading or writing alone."""
     word = _OPERATION_WORDS.get(figure.operation)
     rest = "" if word is None else " ".join(word.sub("", figure.title).split()).casefold()
-    place = axis_values_text(figure.axis)
+    place = axis_values_text(figure.axis_values)
     return figure.configuration, figure.value.unit, figure.load_text, place, rest
 
 
@@ -281,7 +281,7 @@ def _build_workload_row(best_figures: Sequence[BestFigure]) -> WorkloadRow:
     lead = min((own.factor for own in leads), default=1.0) - 1
     reason = next((own.undecided_reason for own in leads if own.undecided_reason), "")
     # What the best lost could only make its lead larger.
-    if any(cell.unusable_axes_that_may_lead for cell in sound if cell is not best):
+    if any(cell.unusable_axis_values_that_may_lead for cell in sound if cell is not best):
         reason = POINT_LOST
     if reason:
         return WorkloadRow(
@@ -353,7 +353,7 @@ def matrix_table(
 
 def _are_all_indicative(rows: Sequence[WorkloadRow]) -> bool:
     """Whether one sentence says of all figures, of which there are several, that they are."""
-    levels = [cell.level for row in rows for cell in row.figures if cell.is_quotable]
+    levels = [cell.verdict_level for row in rows for cell in row.figures if cell.is_quotable]
     return len(levels) > 1 and set(levels) == {VerdictLevel.INDICATIVE}
 
 
@@ -409,11 +409,11 @@ def matrix_marks_note(
 def _mark_notes(rows: Sequence[WorkloadRow]) -> Iterator[str]:
     """What stands below figures, as far as any has it."""
     cells = [cell for row in rows for cell in row.figures if cell.is_quotable]
-    if any(cell.value.half_width_share is not None for cell in cells):
+    if any(cell.value.relative_half_width is not None for cell in cells):
         yield HALF_WIDTH_NOTE
     if _are_all_indicative(rows):
         yield ALL_INDICATIVE_NOTE
-    elif any(cell.level is VerdictLevel.INDICATIVE for cell in cells):
+    elif any(cell.verdict_level is VerdictLevel.INDICATIVE for cell in cells):
         yield INDICATIVE_NOTE
 
 
@@ -532,7 +532,7 @@ def _unusable_points_text(workload_row: WorkloadRow, titles: Mapping[str, str]) 
     """The places without a sound figure, with whose they are; empty for none."""
     owners: dict[str, list[str]] = {}
     for cell in workload_row.figures:
-        for axis in cell.axes_of_unusable_points:
+        for axis in cell.axis_values_of_unusable_points:
             owners.setdefault(axis_values_text(axis), []).append(cell.configuration)
     parts = [
         f"{place} ({list_text([titles.get(name, name) for name in own])})"
@@ -655,7 +655,7 @@ def _figure_only_cell(workload_row: WorkloadRow, configuration: str, anchors: Ru
         return replace(cell, note="")
     doubts = (
         figure.left_out_repeats_text,
-        VerdictLevel.INDICATIVE.value if figure.level is VerdictLevel.INDICATIVE else "",
+        VerdictLevel.INDICATIVE.value if figure.verdict_level is VerdictLevel.INDICATIVE else "",
     )
     return replace(cell, note=" · ".join(filter(None, doubts)))
 
@@ -663,7 +663,7 @@ def _figure_only_cell(workload_row: WorkloadRow, configuration: str, anchors: Ru
 def _figure_cell(workload_row: WorkloadRow, configuration: str, anchors: RunAnchors) -> Cell:
     """A figure with its interval, its latency and where it was reached."""
     figure = workload_row.figure_of_configuration(configuration)
-    if figure is None or figure.level is None:
+    if figure is None or figure.verdict_level is None:
         return Cell(NOT_MEASURABLE, note=NO_VALUE)
     anchor = anchors.get(figure.run_key) if figure.run_key else None
     if not figure.is_quotable:
@@ -765,7 +765,7 @@ def _sufficient_load_text(figure: BestFigure) -> str:
     """The least load within the interval of the best, where that is less: `iodepth 8 suffices`."""
     texts = [
         text
-        for place in figure.least_sufficient_axis
+        for place in figure.least_sufficient_axis_values
         if (text := axis_values_text((place,))) not in figure.axis_text.split(", ")
     ]
     return f"{' '.join(texts)} suffices" if texts else ""
@@ -777,14 +777,14 @@ def _with_no_break_spaces(text: str) -> str:
 
 
 def _indicative_mark_text(figure: BestFigure) -> str:
-    if figure.level is not VerdictLevel.INDICATIVE:
+    if figure.verdict_level is not VerdictLevel.INDICATIVE:
         return ""
     return f"{verdict_mark(VerdictLevel.INDICATIVE)} {VerdictLevel.INDICATIVE.value}"
 
 
 def half_width_share_text(metric: Metric) -> str:
     """Half of the interval as a share of the value, kept on one line; empty for none."""
-    half = metric.half_width_share
+    half = metric.relative_half_width
     return "" if half is None else f"±{percent_text(half)}".replace(" ", "\N{NO-BREAK SPACE}")
 
 

@@ -119,7 +119,9 @@ def _maxima_chart(brief: Brief, figures_with_hosts: Sequence[BestFigureWithHosts
     styles = brief.series_styles
     groups = rows_by_key(figures_with_hosts, lambda figure: figure.best_value.workload).values()
     better = figures_with_hosts[0].best_value.better
-    differing = [own for own in groups if len({figure.best_value.axis for figure in own}) > 1]
+    differing = [
+        own for own in groups if len({figure.best_value.axis_values for figure in own}) > 1
+    ]
     best = "Lowest" if better is BetterDirection.LOWER else "Best"
     label = common_metric_label(figure.best_value.metric for figure in figures_with_hosts)
     return dot_chart(
@@ -159,9 +161,9 @@ def _differing_loads_note(
 
 def _best_figure_dot(figure: BestFigureWithHosts, styles: SeriesStyles) -> Dot:
     style, best = styles[figure.best_value.configuration], figure.best_value
-    at = axis_values_text(tuple((axis_name_text(name), value) for name, value in best.axis))
-    place = f"at {at}" if best.axis else ""
-    return Dot(style.label, style.color, best.value, best.level, place, style.title)
+    at = axis_values_text(tuple((axis_name_text(name), value) for name, value in best.axis_values))
+    place = f"at {at}" if best.axis_values else ""
+    return Dot(style.label, style.color, best.value, best.verdict_level, place, style.title)
 
 
 def _best_configurations_sentence(
@@ -178,14 +180,14 @@ def _best_configurations_sentence(
         sound = [figure for figure in own if figure.has_valid_level] or own
         best = pick(sound, key=lambda figure: figure.value.value or 0.0)
         who = f" by {styles[best.configuration].title}" if several and len(own) > 1 else ""
-        at = f" at {axis_values_text(best.axis)}" if best.axis else ""
+        at = f" at {axis_values_text(best.axis_values)}" if best.axis_values else ""
         doubt = "" if best.has_valid_level else ", invalid"
         sentences.append(f"{best.title}: {metric_value_text(best.value)}{who}{at}{doubt}")
     return f"{first_statements_sentence(sentences)} {_worst_verdict_sentence(figures_with_hosts)}"
 
 
 def _worst_verdict_sentence(figures_with_hosts: Sequence[BestFigureWithHosts]) -> str:
-    levels = {figure.best_value.level for figure in figures_with_hosts}
+    levels = {figure.best_value.verdict_level for figure in figures_with_hosts}
     judged = [level for level in levels if level is not None]
     if not judged:
         return ""
@@ -206,8 +208,8 @@ def _client_and_fleet_chart(
         note = f"each of {pair.fleet.host_count}"
         client = pair.single_client
         dots = (
-            Dot("alone", alone.color, client.value, client.level, "alone", alone.title),
-            Dot(note, fleet.color, share, pair.fleet.level, note, fleet.title),
+            Dot("alone", alone.color, client.value, client.verdict_level, "alone", alone.title),
+            Dot(note, fleet.color, share, pair.fleet.verdict_level, note, fleet.title),
         )
         groups.append(DotRow(pair.fleet.title, dots))
         kept = percent_text(pair.scaling_efficiency.value or 0.0)
@@ -237,10 +239,10 @@ class BestFigureWithHosts(Record):
 
     def verdict_cell(self, anchors: RunAnchors) -> Cell:
         """The cell of its verdict, which leads to the run."""
-        if self.best_value.level is None:
+        if self.best_value.verdict_level is None:
             return Cell(PRINTED_VERDICT)
         return verdict_cell(
-            self.best_value.level, anchors.get(self.run_key) if self.run_key else None
+            self.best_value.verdict_level, anchors.get(self.run_key) if self.run_key else None
         )
 
 
@@ -254,7 +256,7 @@ def best_figures_with_hosts(brief: Brief) -> tuple[BestFigureWithHosts, ...]:
 
 def single_host_best_values(brief: Brief) -> tuple[BestValue, ...]:
     """The best of each workload with one host, where a study varies how many make its load."""
-    alone = [point for point in brief.points if dict(point.key.axis).get(HOSTS_AXIS) == 1]
+    alone = [point for point in brief.points if dict(point.key.axis_values).get(HOSTS_AXIS) == 1]
     return tuple(
         figure.best_value
         for figure in _best_figures_of_headlines(
@@ -286,8 +288,8 @@ def _best_figure_of_headline(headline: BestPointHeadline) -> BestFigureWithHosts
             workload=headline.workload.id,
             metric=key,
             value=best.headline_metric,
-            axis=run.axis,
-            level=best.level,
+            axis_values=run.axis_values,
+            verdict_level=best.verdict_level,
             run_keys=tuple(result.key for result in best.results),
             title=headline.workload.title,
             place_count=headline.compared_point_count,
@@ -336,10 +338,10 @@ def maxima_table(
         texts = [
             best.title or best.workload,
             titles.get(best.configuration, best.configuration),
-            axis_values_text(best.axis) or DASH,
+            axis_values_text(best.axis_values) or DASH,
             metric_value_text(best.value),
             quotient_interval_text(best.value),
-            f"{best.place_count}" if best.level is not None else DASH,
+            f"{best.place_count}" if best.verdict_level is not None else DASH,
         ]
         texts += (
             [
@@ -359,10 +361,10 @@ def _gain_factor_over_base(
 ) -> Metric | None:
     """A maximum's factor over another: at one place of the axes that of their repeats in pairs."""
     factor = improvement_over(best, base)
-    if factor is None or base is None or gains is None or best.axis != base.axis:
+    if factor is None or base is None or gains is None or best.axis_values != base.axis_values:
         return factor
     names = base.configuration, best.configuration
-    compared = gains.comparison(names, (best.workload, best.axis), best.metric)
+    compared = gains.comparison(names, (best.workload, best.axis_values), best.metric)
     if not is_replicated_comparison(compared):
         return factor
     gain = inverted_comparison(compared) if best.better is BetterDirection.LOWER else compared

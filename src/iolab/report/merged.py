@@ -625,10 +625,13 @@ def _new_digests_by_old_digest(
     """
     study, alike = study_and_identical_workloads
     points = {
-        point.digest: (point.configuration, point.workload, point.axis) for point in plan.points
+        point.digest: (point.configuration, point.workload, point.axis_values)
+        for point in plan.points
     }
     for result in results:
-        points.setdefault(result.digest, (result.configuration, result.workload, result.axis))
+        points.setdefault(
+            result.digest, (result.configuration, result.workload, result.axis_values)
+        )
     return {
         own: build_point_at(study, configuration_ids[configuration], workload, axis).digest
         if workload in alike

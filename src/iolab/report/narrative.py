@@ -152,20 +152,20 @@ def _best_point_sentence(best: BestPointFinding, names: ConfigurationNames) -> s
     who = f"{names.title(best.configuration)} does its best" if names.has_several else alone
     which = "that are not invalid" if best.invalid_point_count else "measured"
     of = f" of {best.point_count} points {which}" if best.point_count > 1 else ""
-    at = f" at {point_place_phrase(best.axis)}" if best.axis else ""
+    at = f" at {point_place_phrase(best.axis_values)}" if best.axis_values else ""
     verb = "with" if names.has_several else "is"
     text = f"{best.workload}: {who} {verb} {_metric_with_interval_text(best.value)}{at}"
     end = "lowest" if metric_spec(best.metric).better is BetterDirection.LOWER else "highest"
     text += f", the {end}{of}" if of else ""
-    if best.indistinguishable_axes and best.value.low is not None:
+    if best.indistinguishable_axis_values and best.value.low is not None:
         others = list_text(
-            [point_place_phrase(axis) for axis in best.indistinguishable_axes],
+            [point_place_phrase(axis) for axis in best.indistinguishable_axis_values],
             INDISTINGUISHABLE_SHOWN,
         )
         text += f"; {NOT_DISTINGUISHABLE} from {others}"
     if best.left_out_repeats_text:
         text += f"; {best.left_out_repeats_text}"
-    return f"{text}.{LEVEL_SENTENCES[best.level]}"
+    return f"{text}.{LEVEL_SENTENCES[best.verdict_level]}"
 
 
 @finding_sentence.register
@@ -173,7 +173,7 @@ def _largest_speedup_sentence(gain: LargestSpeedupFinding, names: ConfigurationN
     more = _gain_phrase_before_loser(gain)
     is_of_all = gain.metric.startswith("lat_ns_") and gain.workload in names.mixed_workloads
     which = ", reads and writes together" if is_of_all else ""
-    at = f" at {point_place_phrase(gain.axis)}" if gain.axis else ""
+    at = f" at {point_place_phrase(gain.axis_values)}" if gain.axis_values else ""
     of = (
         f" It is the largest sure gain of {counted_noun(gain.comparison_count, 'point')} compared."
         if gain.comparison_count > 1
@@ -181,7 +181,7 @@ def _largest_speedup_sentence(gain: LargestSpeedupFinding, names: ConfigurationN
     )
     return (
         f"{gain.workload}: {names.title(gain.candidate)} has {more} "
-        f"{names.title(gain.baseline)}{at}{which}.{of}{LEVEL_SENTENCES[gain.level]}"
+        f"{names.title(gain.baseline)}{at}{which}.{of}{LEVEL_SENTENCES[gain.verdict_level]}"
     )
 
 
@@ -223,8 +223,8 @@ def _win_loss_sentence(finding: WinLossFinding, names: ConfigurationNames) -> st
 
 @finding_sentence.register
 def _crossover_sentence(finding: CrossoverFinding, names: ConfigurationNames) -> str:
-    also = f", {point_place_phrase(finding.fixed_axis)}" if finding.fixed_axis else ""
-    name = axis_name_text(finding.axis)
+    also = f", {point_place_phrase(finding.fixed_axis_values)}" if finding.fixed_axis_values else ""
+    name = axis_name_text(finding.axis_name)
     below = (
         f"{'up to' if finding.leads_at_all_lower_loads else 'at'} {name} {finding.last_low_load}"
     )
@@ -235,17 +235,18 @@ def _crossover_sentence(finding: CrossoverFinding, names: ConfigurationNames) ->
     )
     return (
         f"{finding.workload}{also}: {names.title(finding.low_load_leader)} leads {below}, by "
-        f"{percent_text(finding.low_load_lead_share)} there, and "
+        f"{percent_text(finding.low_load_relative_lead)} there, and "
         f"{names.title(finding.high_load_leader)} {above}, by "
-        f"{percent_text(finding.high_load_lead_share)} there.{LEVEL_SENTENCES[finding.level]}"
+        f"{percent_text(finding.high_load_relative_lead)} there."
+        f"{LEVEL_SENTENCES[finding.verdict_level]}"
     )
 
 
 @finding_sentence.register
 def _knee_sentence(finding: KneeFinding, names: ConfigurationNames) -> str:
     whose = f" of {names.title(finding.configuration)}" if names.has_several else ""
-    also = f", {point_place_phrase(finding.fixed_axis)}" if finding.fixed_axis else ""
-    name = axis_name_text(finding.axis)
+    also = f", {point_place_phrase(finding.fixed_axis_values)}" if finding.fixed_axis_values else ""
+    name = axis_name_text(finding.axis_name)
     rises = "rises" if finding.rate_ratio >= 1 else "falls"
     by = percent_text(abs(finding.rate_ratio - 1))
     doubt = (
@@ -259,7 +260,7 @@ def _knee_sentence(finding: KneeFinding, names: ConfigurationNames) -> str:
         f"{finding.workload}{also}: the latency{whose} bends at {name} {finding.load}. From "
         "there to "
         f"{finding.next_load} the rate {rises} by {by} and the mean latency grows by "
-        f"{percent_text(finding.latency_ratio - 1)}{doubt}.{LEVEL_SENTENCES[finding.level]}"
+        f"{percent_text(finding.latency_ratio - 1)}{doubt}.{LEVEL_SENTENCES[finding.verdict_level]}"
     )
 
 
@@ -275,7 +276,7 @@ def _most_per_unit_sentence(finding: PerUnitFinding, names: ConfigurationNames) 
     return (
         f"{kind}{names.title(finding.configuration)} gives the most per {finding.divisor_unit}, "
         f"{amount}{of}, of {counted_noun(finding.ranked_count, 'configuration')}."
-        f"{LEVEL_SENTENCES[finding.level] if finding.level is not None else ''}"
+        f"{LEVEL_SENTENCES[finding.verdict_level] if finding.verdict_level is not None else ''}"
     )
 
 
@@ -300,9 +301,9 @@ def _gain_phrase_before_loser(gain: LargestSpeedupFinding) -> str:
     ends = () if gain.low is None or gain.high is None else sorted((gain.low, gain.high))
     if metric_spec(gain.metric).better is BetterDirection.LOWER:
         span = " to ".join(map(percent_text, ends)).replace(" %", "", bool(ends))
-        return f"{percent_text(gain.gain_share)}{f' ({span})' if ends else ''} lower {what} than"
+        return f"{percent_text(gain.relative_gain)}{f' ({span})' if ends else ''} lower {what} than"
     span = " to ".join(ratio_text(1 + end) for end in ends)
-    return f"{ratio_text(1 + gain.gain_share)}{f' ({span})' if ends else ''} the {what} of"
+    return f"{ratio_text(1 + gain.relative_gain)}{f' ({span})' if ends else ''} the {what} of"
 
 
 def _metric_with_interval_text(metric: Metric) -> str:
@@ -320,7 +321,11 @@ def _metric_with_interval_text(metric: Metric) -> str:
 def recommendation_sentence(recommendation: Recommendation, names: ConfigurationNames) -> str:
     """The sentence on a need; where intervals do not tell, that is what it says."""
     best, second = names.title(recommendation.configuration), names.title(recommendation.runner_up)
-    level = LEVEL_SENTENCES[recommendation.level] if recommendation.level is not None else ""
+    level = (
+        LEVEL_SENTENCES[recommendation.verdict_level]
+        if recommendation.verdict_level is not None
+        else ""
+    )
     if recommendation.leader_by_workload:
         leader = names.title(recommendation.leader_by_workload)
         choice = f", {_lead_by_weighting_text(recommendation, best, leader)}"
@@ -513,8 +518,12 @@ def _best_sentence_reworded_if_noise(
     if noise is None:
         return sentence
     figure = _metric_with_interval_text(best.value)
-    text = f"{best.workload}: the highest figure, {figure} at {point_place_phrase(best.axis)}"
-    return replace(sentence, text=f"{text}, is no best: {noise}.{LEVEL_SENTENCES[best.level]}")
+    text = (
+        f"{best.workload}: the highest figure, {figure} at {point_place_phrase(best.axis_values)}"
+    )
+    return replace(
+        sentence, text=f"{text}, is no best: {noise}.{LEVEL_SENTENCES[best.verdict_level]}"
+    )
 
 
 def _with_lead_doubt(
@@ -527,7 +536,7 @@ def _with_lead_doubt(
     row = row_by_workload.get(gain.workload)
     if row is None or not row.undecided_reason:
         return sentence
-    level = LEVEL_SENTENCES[gain.level]
+    level = LEVEL_SENTENCES[gain.verdict_level]
     text = sentence.text.removesuffix(level).removesuffix(".")
     doubt = f"which is the best in this workload is not certain ({row.undecided_reason})"
     return replace(sentence, text=f"{text}; {doubt}.{level}")

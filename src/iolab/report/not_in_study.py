@@ -49,14 +49,14 @@ def not_in_study_sentence(brief: Brief) -> str:
 def _has_only_invalid_one_request_points(brief: Brief) -> bool:
     """Whether one request at a time was measured, and no point of it has a usable figure."""
     singles = {
-        (point.configuration, point.workload, point.axis)
+        (point.configuration, point.workload, point.axis_values)
         for point in brief.plan.points
         if _may_keep_one_request(point.job)
     }
     measured = [
         point
         for point in brief.points
-        if (point.key.configuration, point.key.workload, point.key.axis) in singles
+        if (point.key.configuration, point.key.workload, point.key.axis_values) in singles
     ]
     return bool(measured) and not any(point.is_trusted for point in measured)
 

@@ -86,7 +86,7 @@ def comparison_tie_text(comparison: Comparison, claimed_verdict: ComparisonVerdi
     """Why a comparison does not support that verdict: by its interval; empty where it does."""
     if comparison.verdict is claimed_verdict:
         return ""
-    return MAYBE_CHANCE if comparison.may_be_chance else NOT_DISTINGUISHABLE
+    return MAYBE_CHANCE if comparison.is_significant_only_alone else NOT_DISTINGUISHABLE
 
 
 def range_text(low: str, high: str) -> str:
@@ -141,9 +141,9 @@ def _json_value(value: object) -> object:
     return list(value) if isinstance(value, tuple) else value
 
 
-def verdict_mark(level: VerdictLevel) -> str:
+def verdict_mark(verdict_level: VerdictLevel) -> str:
     """The shape that stands for a verdict, for readers who do not see colours."""
-    return _LEVEL_MARKS[level]
+    return _LEVEL_MARKS[verdict_level]
 
 
 def metric_value_text(metric: Metric | None, *, bare_rate: bool = False) -> str:
@@ -265,9 +265,9 @@ def utc_datetime(real_ns: int) -> datetime:
     return datetime.fromtimestamp(real_ns / 1e9, tz=UTC)
 
 
-def axis_values_text(axis: tuple[tuple[str, int | str], ...]) -> str:
+def axis_values_text(axis_values: tuple[tuple[str, int | str], ...]) -> str:
     """A point's axis values for people: `iodepth 8, numjobs 4`; empty without an axis."""
-    return ", ".join(_axis_value_text(axis_name_text(name), value) for name, value in axis)
+    return ", ".join(_axis_value_text(axis_name_text(name), value) for name, value in axis_values)
 
 
 def _axis_value_text(name: str, value: int | str) -> str:
@@ -277,9 +277,9 @@ def _axis_value_text(name: str, value: int | str) -> str:
     return f"{value} {name}" if name == _AXIS_DISPLAY_NAMES["requests_per_s"] else f"{name} {value}"
 
 
-def point_text(workload: str, axis: tuple[tuple[str, int | str], ...]) -> str:
+def point_text(workload: str, axis_values: tuple[tuple[str, int | str], ...]) -> str:
     """A point for people: `rand-read-4k, iodepth 8`."""
-    return f"{workload}, {axis_values_text(axis)}" if axis else workload
+    return f"{workload}, {axis_values_text(axis_values)}" if axis_values else workload
 
 
 def axis_name_text(name: str) -> str:
@@ -289,7 +289,7 @@ def axis_name_text(name: str) -> str:
 
 def all_axis_names(results: Sequence[RunResult]) -> tuple[str, ...]:
     """The names of all axes, in the order in which they first appear."""
-    return tuple(dict.fromkeys(name for result in results for name, _ in result.axis))
+    return tuple(dict.fromkeys(name for result in results for name, _ in result.axis_values))
 
 
 def axis_value_as_number(name: str, value: int | str) -> float | None:

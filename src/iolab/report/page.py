@@ -254,7 +254,7 @@ def groups_with_distinguishing_marks(
     brief: Brief, groups: Iterable[ChartGroup]
 ) -> tuple[ChartGroup, ...]:
     """The groups, their bars hatched only where hatching tells indicative from valid ones."""
-    levels = {point.level for point in brief.points}
+    levels = {point.verdict_level for point in brief.points}
     if VerdictLevel.VALID in levels or VerdictLevel.INDICATIVE not in levels:
         return tuple(groups)
     note = NONE_VALID_NOTE if VerdictLevel.INVALID in levels else ALL_INDICATIVE_NOTE

@@ -243,7 +243,7 @@ def _point_texts_with_configurations(
     """The points of these runs, those of one load once, with the configurations if not all."""
     owners: dict[str, dict[str, None]] = {}
     for run in runs:
-        owners.setdefault(point_text(run.workload, run.axis), {})[run.configuration] = None
+        owners.setdefault(point_text(run.workload, run.axis_values), {})[run.configuration] = None
     return tuple(
         f"{place} of {list_text([configuration_titles[name] for name in own])}"
         if len(own) < len(configuration_titles)
@@ -291,12 +291,14 @@ def configuration_ids_if_several(results: Iterable[RunResult]) -> dict[str, str]
 
 def result_run_name_text(result: RunResult) -> str:
     """A run in text: `rand-read-4k, iodepth 8, repeat 2`, with the repeat from the second on."""
-    return run_name_text(result.workload, result.axis, result.repeat)
+    return run_name_text(result.workload, result.axis_values, result.repeat)
 
 
-def run_name_text(workload: str, axis: tuple[tuple[str, int | str], ...], repeat: int) -> str:
+def run_name_text(
+    workload: str, axis_values: tuple[tuple[str, int | str], ...], repeat: int
+) -> str:
     """The same of a run that has no result yet."""
-    name = point_text(workload, axis)
+    name = point_text(workload, axis_values)
     return f"{name}, repeat {repeat}" if repeat > 1 else name
 
 
@@ -330,7 +332,7 @@ def _search_title(search: SearchSpace) -> str:
 def _curve_sentence(curve: LoadCurve) -> str:
     measured = sum(point.measured for point in curve.points)
     guessed = len(curve.points) - measured
-    parts = [f"{_search_title(curve.search)}: {measured} values of {curve.axis} measured"]
+    parts = [f"{_search_title(curve.search)}: {measured} values of {curve.axis_name} measured"]
     if guessed:
         widest = max(_log_half_width(point) for point in curve.points if not point.measured)
         parts.append(f"{guessed} predicted to within {percent_text(widest)}")
@@ -343,7 +345,7 @@ def _curve_sentence(curve: LoadCurve) -> str:
     parts.append(f"knee at {load_with_interval_text(curve.knee)}")
     if curve.bounds_crossing_load is not None:
         parts.append(
-            f"bounds by Little's law meet at {curve.axis} {curve.bounds_crossing_load:.3g}"
+            f"bounds by Little's law meet at {curve.axis_name} {curve.bounds_crossing_load:.3g}"
         )
     if curve.usl_fit is not None:
         parts.append(
@@ -368,14 +370,16 @@ def _peak_sentence(search_peak: PeakSearchFinding) -> str:
     value = Metric(peak.rate, metric_spec(search_peak.metric).unit, peak.low, peak.high)
     best = _peak_point(search_peak, peak.point)
     text = (
-        f"{_search_title(search_peak.search)}: best is {axis_values_text(best.axis)} with "
+        f"{_search_title(search_peak.search)}: best is {axis_values_text(best.axis_values)} with "
         f"{_metric_with_interval_text(value)}"
     )
     text += f", estimated from {peak.run_count} runs of {len(search_peak.search.points)} points"
     if search_peak.invalid_run_count:
         text += f"; {search_peak.invalid_run_count} of its {search_peak.run_count} runs invalid"
     if len(peak.indistinguishable_points) > 1:
-        cheapest = axis_values_text(_peak_point(search_peak, peak.indistinguishable_points[0]).axis)
+        cheapest = axis_values_text(
+            _peak_point(search_peak, peak.indistinguishable_points[0]).axis_values
+        )
         text += (
             f"; {len(peak.indistinguishable_points)} points are within 1 % of it, the "
             f"cheapest is {cheapest}"
@@ -416,9 +420,9 @@ def _listed_load_sentence(load: ListedLoadFinding) -> str:
     limit = load_search_limit_text(load.search.workload)
     start = f"{_search_title(load.search)}: "
     if load.highest_load is None:
-        text = f"{limit} is not kept even at {load.axis} {load.exceeding_load}"
+        text = f"{limit} is not kept even at {load.axis_name} {load.exceeding_load}"
     else:
-        text = f"{limit} is kept up to {load.axis} {load.highest_load}"
+        text = f"{limit} is kept up to {load.axis_name} {load.highest_load}"
         if load.exceeding_load is not None:
             text += f", and no longer at {load.exceeding_load}"
         elif load.is_settled:
@@ -455,7 +459,7 @@ def _curve_document(curve: LoadCurve) -> dict[str, Any]:
     law = curve.usl_fit
     return {
         **_search_document(curve.search),
-        "along": curve.axis,
+        "along": curve.axis_name,
         "metric": curve.metric,
         "points": [
             {
@@ -483,12 +487,13 @@ def _peak_document(search_peak: PeakSearchFinding) -> dict[str, Any]:
     return {
         **_search_document(search_peak.search),
         "metric": search_peak.metric,
-        "best": dict(_peak_point(search_peak, peak.point).axis),
+        "best": dict(_peak_point(search_peak, peak.point).axis_values),
         "value": peak.rate,
         "low": peak.low,
         "high": peak.high,
         "alike": [
-            dict(_peak_point(search_peak, place).axis) for place in peak.indistinguishable_points
+            dict(_peak_point(search_peak, place).axis_values)
+            for place in peak.indistinguishable_points
         ],
         "at_edge": peak.at_edge,
         "runs": peak.run_count,
@@ -515,7 +520,7 @@ def _max_load_document(load: MaxLoadFinding) -> dict[str, Any]:
 def _listed_load_document(load: ListedLoadFinding) -> dict[str, Any]:
     return {
         **_search_document(load.search),
-        "axis": load.axis,
+        "axis": load.axis_name,
         "limit": load_search_limit_text(load.search.workload),
         "highest": load.highest_load,
         "exceeding": load.exceeding_load,
@@ -541,9 +546,9 @@ class ConfigurationNames(Record):
         return self.titles.get(configuration, configuration)
 
 
-def point_place_phrase(axis: Sequence[tuple[str, int | str]]) -> str:
+def point_place_phrase(axis_values: Sequence[tuple[str, int | str]]) -> str:
     """A place on the axes, each named as in a sentence: `threads 4, block size 16k`."""
-    return axis_values_text(tuple((axis_name_text(name), value) for name, value in axis))
+    return axis_values_text(tuple((axis_name_text(name), value) for name, value in axis_values))
 
 
 def terabytes_text(size: float) -> str:

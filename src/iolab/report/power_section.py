@@ -101,12 +101,12 @@ def _rate_against_watts_chart(brief: Brief, workload: Workload) -> Figure | None
                 brief.series_styles[point.key.configuration].color,
                 point.metrics[NODE_POWER_METRIC],
                 point.metrics[rate_key],
-                point.level,
+                point.verdict_level,
             )
             for point in drawn
         ]
     )
-    notes = not_valid_mark_notes({point.level for point in drawn})
+    notes = not_valid_mark_notes({point.verdict_level for point in drawn})
     notes += error_bar_notes(
         point.metrics[key] for point in drawn for key in (NODE_POWER_METRIC, rate_key)
     )
@@ -130,7 +130,7 @@ def _operations_per_joule(point: PointSummary) -> float:
 def _configuration_and_axis_text(
     brief: Brief, point: PointSummary, *, with_configuration: bool
 ) -> str:
-    axis = axis_values_text(point.key.axis)
+    axis = axis_values_text(point.key.axis_values)
     label = brief.series_styles[point.key.configuration].label
     return f"{label} {axis}".strip() if with_configuration or not axis else axis
 
@@ -139,7 +139,7 @@ def _efficiency_sentence(brief: Brief, points: Sequence[PointSummary]) -> str:
     """Which point does most with a joule."""
     best = max(points, key=_operations_per_joule)
     title = escape_invisible(brief.series_styles[best.key.configuration].title)
-    place = axis_values_text(best.key.axis)
+    place = axis_values_text(best.key.axis_values)
     efficiency = metric_value_text(best.metrics.get(OPERATIONS_PER_JOULE))
     watts = metric_value_text(best.metrics[NODE_POWER_METRIC])
     who = f"{title} at {place}" if place else title
@@ -148,12 +148,12 @@ def _efficiency_sentence(brief: Brief, points: Sequence[PointSummary]) -> str:
 
 def _power_points_table(brief: Brief, points: Sequence[PointSummary], rate_key: str) -> Table:
     keys = (rate_key, NODE_POWER_METRIC, OPERATIONS_PER_JOULE, "node_j_per_gb")
-    has_measured_load = any(point.key.axis for point in points)
+    has_measured_load = any(point.key.axis_values for point in points)
     texts = ("Configuration", "Load") if has_measured_load else ("Configuration",)
     rows = tuple(
         row_of_cells(
             brief.series_styles[point.key.configuration].title,
-            *((axis_values_text(point.key.axis),) if has_measured_load else ()),
+            *((axis_values_text(point.key.axis_values),) if has_measured_load else ()),
             *(metric_value_text(point.metrics.get(key)) for key in keys),
             interval_and_runs_text(point.metrics.get(OPERATIONS_PER_JOULE)) or DASH,
         )

@@ -39,7 +39,7 @@ _CHART_NOTE: Final = "Hollow: predicted, not measured. Lines: the 90 % interval.
 class RequestedLoad(Record):
     """A load to predict, on an axis by its name in studies; at any distance if allowed."""
 
-    axis: str
+    axis_name: str
     load: int
     allow_any_distance: bool
 
@@ -50,7 +50,7 @@ class RequestedLoad(Record):
         return predict_curves(
             brief.study,
             brief.points,
-            self.axis,
+            self.axis_name,
             self.load,
             read_resources,
             allow_any_distance=self.allow_any_distance,
@@ -67,7 +67,7 @@ def predictions_section(
     for asked_load in requested_loads:
         outcomes = asked_load.predict_curves_of_brief(brief, read_resources)
         if outcomes:
-            title = f"{axis_name_text(asked_load.axis)} {asked_load.load}"
+            title = f"{axis_name_text(asked_load.axis_name)} {asked_load.load}"
             table = _prediction_evidence_table(title, asked_load, outcomes, brief)
             figures = _prediction_charts(title, outcomes, brief)
             groups.append(ChartGroup(title, figures, table))
@@ -186,7 +186,7 @@ def _predicted_rates_table(title: str, outcomes: Sequence[CurvePrediction], brie
 
 def _predicted_curve_title(outcome: CurvePrediction, brief: Brief) -> str:
     title = brief.study.workload(outcome.workload).title
-    return ", ".join(filter(None, (title, axis_values_text(outcome.fixed_axis))))
+    return ", ".join(filter(None, (title, axis_values_text(outcome.fixed_axis_values))))
 
 
 def _prediction_charts(
@@ -243,5 +243,5 @@ def _prediction_dot(outcome: CurvePrediction, styles: SeriesStyles) -> Dot:
             prediction.rate, outcome.unit, prediction.low, prediction.high, outcome.run_count
         )
     )
-    level = worst_level((outcome.level, VerdictLevel.INDICATIVE))
+    level = worst_level((outcome.verdict_level, VerdictLevel.INDICATIVE))
     return Dot(style.label, style.color, value, level, "predicted", style.title)

@@ -254,7 +254,9 @@ def _quotient_title(quotient: Quotient) -> str:
 
 def _quotient_dot(quotient: Quotient, styles: SeriesStyles) -> Dot:
     style = styles[quotient.dividend.configuration]
-    return Dot(style.label, style.color, quotient.value, quotient.dividend.level, title=style.title)
+    return Dot(
+        style.label, style.color, quotient.value, quotient.dividend.verdict_level, title=style.title
+    )
 
 
 def _largest_quotients_sentence(groups: Sequence[Sequence[Quotient]], styles: SeriesStyles) -> str:

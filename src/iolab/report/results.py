@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import to_builtins
 
 from iolab.analysis.curves import session_load_findings
-from iolab.analysis.points import Axis, PointKey, PointSummary, summarise_points
+from iolab.analysis.points import AxisValues, PointKey, PointSummary, summarise_points
 from iolab.core.configuration import Configuration
 from iolab.core.metric import (
     Evidence,
@@ -158,13 +158,13 @@ def point_documents(
         {
             "configuration": point.key.configuration,
             "workload": point.key.workload,
-            "axis": dict(point.key.axis),
+            "axis": dict(point.key.axis_values),
             "excluded_hosts": list(point.key.excluded_hosts),
             "digest": point.digest,
             "repeats": [run.repeat for run in point.results],
             "left_out": [run.repeat for run in point.left_out_results],
             "trusted": point.is_trusted,
-            "level": point.level.value,
+            "level": point.verdict_level.value,
             "notes": list(point.interval_note_texts),
             "metrics": _metrics_document(point.metrics),
             "nodes": {
@@ -182,10 +182,10 @@ def point_columns(points: Sequence[PointSummary]) -> dict[str, list[ExportValue]
         "configuration": [point.key.configuration for point in points],
         "workload": [point.key.workload for point in points],
     }
-    lists |= _axis_columns([point.key.axis for point in points])
+    lists |= _axis_columns([point.key.axis_values for point in points])
     lists["runs"] = [len(point.results) for point in points]
     lists["left_out"] = [len(point.left_out_results) for point in points]
-    lists["verdict"] = [point.level.value for point in points]
+    lists["verdict"] = [point.verdict_level.value for point in points]
     for key, metrics in _metrics_by_key([point.metrics for point in points]):
         lists |= _metric_and_interval_columns(key, metrics)
         lists[f"{key}_n"] = [metric.n for metric in metrics]
@@ -256,7 +256,7 @@ def _result_document(result: RunResult) -> dict[str, Any]:
     return {
         "configuration": result.configuration,
         "workload": result.workload,
-        "axis": dict(result.axis),
+        "axis": dict(result.axis_values),
         "repeat": result.repeat,
         "attempt": result.attempt,
         "segment": result.segment,
@@ -344,14 +344,14 @@ def _run_identity_columns(results: Sequence[RunResult]) -> dict[str, list[Export
     return {
         "configuration": [result.configuration for result in results],
         "workload": [result.workload for result in results],
-        **_axis_columns([result.axis for result in results]),
+        **_axis_columns([result.axis_values for result in results]),
         "repeat": [result.repeat for result in results],
         "status": [result.status.value for result in results],
         "verdict": [result.verdict.level.value for result in results],
     }
 
 
-def _axis_columns(axes: Sequence[Axis]) -> dict[str, list[ExportValue]]:
+def _axis_columns(axes: Sequence[AxisValues]) -> dict[str, list[ExportValue]]:
     names = dict.fromkeys(name for axis in axes for name, _ in axis)
     return {f"axis_{name}": [dict(axis).get(name) for axis in axes] for name in names}
 
@@ -408,17 +408,17 @@ MetricHeadings = Sequence[tuple[str, str]]
 
 def points_table(points: Sequence[PointSummary], metric_headings: MetricHeadings) -> Table:
     """Each point's values with units and intervals."""
-    axes = list(dict.fromkeys(name for point in points for name, _ in point.key.axis))
+    axes = list(dict.fromkeys(name for point in points for name, _ in point.key.axis_values))
     rows = tuple(
         row_of_cells(
             point.key.configuration,
             point.key.workload,
-            *(str(dict(point.key.axis).get(axis, DASH)) for axis in axes),
+            *(str(dict(point.key.axis_values).get(axis, DASH)) for axis in axes),
             *(
                 metric_and_interval_text(point.metrics.get(key, UNKNOWN_METRIC))
                 for key, _ in metric_headings
             ),
-            point.level,
+            point.verdict_level,
         )
         for point in points
     )
@@ -466,7 +466,7 @@ def interval_columns(
             values: list[ExportValue] = [
                 result.configuration,
                 result.workload,
-                *(dict(result.axis).get(name) for name in axes),
+                *(dict(result.axis_values).get(name) for name in axes),
                 result.repeat,
                 result.digest,
                 names[int(table.host[at])],

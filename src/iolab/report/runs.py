@@ -87,7 +87,7 @@ def runs_table(
             *((titles.get(result.configuration, DASH),) if titles else ()),
             verdict_cell(result.verdict.level, anchors.get(result.key)),
             *((steadiness_text(result) or DASH,) if steady else ()),
-            *(str(dict(result.axis).get(axis, DASH)) for axis in axes),
+            *(str(dict(result.axis_values).get(axis, DASH)) for axis in axes),
             str(result.repeat),
             *(
                 metric_value_text(result.metrics.get(key), bare_rate=True)

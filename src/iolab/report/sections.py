@@ -73,14 +73,14 @@ def host_scaling_section(brief: Brief) -> ReportSection | None:
 
 def _scaling_lines(curves: Sequence[HostScaling], styles: SeriesStyles) -> list[ScalingLine]:
     """Each curve in its configuration's colour; other axes tell them apart by name and dash."""
-    fixed = list(dict.fromkeys(curve.fixed_axis for curve in curves))
+    fixed = list(dict.fromkeys(curve.fixed_axis_values for curve in curves))
     several = len({curve.configuration for curve in curves}) > 1
     drawn = []
     for curve in curves:
         style = styles[curve.configuration]
-        dash = DASHES[fixed.index(curve.fixed_axis) % len(DASHES)]
-        parts = [style.label] if several or not curve.fixed_axis else []
-        parts += [axis_values_text(curve.fixed_axis)] if curve.fixed_axis else []
+        dash = DASHES[fixed.index(curve.fixed_axis_values) % len(DASHES)]
+        parts = [style.label] if several or not curve.fixed_axis_values else []
+        parts += [axis_values_text(curve.fixed_axis_values)] if curve.fixed_axis_values else []
         drawn.append(ScalingLine(" ".join(parts), style.color, dash, curve))
     return drawn
 

@@ -177,7 +177,9 @@ def study_answer(
         details = " ".join(filter(None, (caveat.strip(), choice.details)))
         return StudyAnswer(sentence, details)
     are_indicative = all(
-        row.best.level is VerdictLevel.INDICATIVE for row in measured if row.best is not None
+        row.best.verdict_level is VerdictLevel.INDICATIVE
+        for row in measured
+        if row.best is not None
     )
     own = StudyAnswer(load_kind_text, MEASURE_AGAIN if are_indicative else "")
     answer = own if load_kind_text else _best_figures_answer(rows, study)
@@ -210,7 +212,7 @@ def _best_figures_answer(rows: Sequence[WorkloadRow], study: Study) -> StudyAnsw
     bests = [row.best for row in measured if row.best is not None]
     from_storage = [best for best in bests if not best.is_mostly_read_from_memory]
     bests = from_storage or bests
-    are_indicative = all(best.level is VerdictLevel.INDICATIVE for best in bests)
+    are_indicative = all(best.verdict_level is VerdictLevel.INDICATIVE for best in bests)
     texts = list(
         _best_per_operation_texts(
             bests,
@@ -251,11 +253,11 @@ def confidence_line(
     groups = (
         (
             VerdictLevel.VALID.value,
-            [figure for figure in sound if figure.level is VerdictLevel.VALID],
+            [figure for figure in sound if figure.verdict_level is VerdictLevel.VALID],
         ),
         (
             VerdictLevel.INDICATIVE.value,
-            [figure for figure in sound if figure.level is VerdictLevel.INDICATIVE],
+            [figure for figure in sound if figure.verdict_level is VerdictLevel.INDICATIVE],
         ),
         (NOT_MEASURABLE, [figure for figure in best_figures if not figure.is_quotable]),
     )
@@ -274,7 +276,9 @@ def confidence_line(
 
 def _check_codes_suffix(best_figures: Sequence[BestFigure], caveats: Sequence[Objection]) -> str:
     """The checks behind figures of one level: those of the caveats, or the most frequent first."""
-    keys = {figure.run_key for figure in best_figures if figure.level is not VerdictLevel.VALID}
+    keys = {
+        figure.run_key for figure in best_figures if figure.verdict_level is not VerdictLevel.VALID
+    }
     codes = [
         caveat.code
         for caveat in caveats
@@ -313,7 +317,11 @@ def _best_per_operation_texts(
             else []
         )
         context = " ".join((*([figure.title] if with_workload_title else []), *texts))
-        doubt = "indicative" if marks_indicative and figure.level is VerdictLevel.INDICATIVE else ""
+        doubt = (
+            "indicative"
+            if marks_indicative and figure.verdict_level is VerdictLevel.INDICATIVE
+            else ""
+        )
         paced = "paced: the load asks for no more" if figure.is_paced else ""
         note = ", ".join(
             filter(None, (context, paced, figure.left_out_repeats_text, figure.doubt_text, doubt))
@@ -327,10 +335,10 @@ def _interval_widths_text(best_figures: Sequence[BestFigure]) -> str:
     sound = [figure for figure in best_figures if figure.is_quotable]
     if not sound:
         return ""
-    halves = [half for figure in sound if (half := figure.value.half_width_share) is not None]
+    halves = [half for figure in sound if (half := figure.value.relative_half_width) is not None]
     lacking: dict[str, list[str]] = {}
     for figure in sound:
-        if figure.value.half_width_share is None:
+        if figure.value.relative_half_width is None:
             why = missing_interval_reason(figure.value)
             lacking.setdefault(why, []).append(figure.title)
     if not halves:

@@ -64,7 +64,7 @@ def _class_comparison_texts(
     fast, slow = titles.get(gains.candidate, ""), titles.get(gains.baseline, "")
     first = rates[0]
     title = next(item.title for item in study.workloads if item.id == first.workload)
-    where = ", ".join(part for part in (title, axis_values_text(first.axis)) if part)
+    where = ", ".join(part for part in (title, axis_values_text(first.axis_values)) if part)
     same = first.comparison.verdict in (ComparisonVerdict.SAME, ComparisonVerdict.INCONCLUSIVE)
     doubt = ", which does not tell them apart" if same else ""
     if first.comparison.low is None:
@@ -92,7 +92,7 @@ def _class_comparison_texts(
 
 def _is_latency_of_same_point(cell: ComparedMetric, first: ComparedMetric) -> bool:
     """Whether it is the latency of the same point."""
-    is_same_point = (cell.workload, cell.axis) == (first.workload, first.axis)
+    is_same_point = (cell.workload, cell.axis_values) == (first.workload, first.axis_values)
     return is_same_point and cell.better is BetterDirection.LOWER
 
 

@@ -69,7 +69,7 @@ class CellBar(Record):
 
 
 class Cell(Record):
-    """A text; with `level` it is a verdict, with `anchor` it leads to a place in the report.
+    """A text; with `verdict_level` a verdict, with `anchor` it leads to a place in the report.
 
     `note` stands below it in small type, perhaps in several lines; `is_bold` is what stands out in
     its row. `html` is HTML of our own that stands for the text on a page. `difference` stands
@@ -77,7 +77,7 @@ class Cell(Record):
     """
 
     text: str
-    level: VerdictLevel | None = None
+    verdict_level: VerdictLevel | None = None
     anchor: str | None = None
     note: str = ""
     is_bold: bool = False
@@ -185,7 +185,7 @@ def table_with_constants_in_title(table: Table) -> Table:
     for place, column in enumerate(table.columns[1:], 1):
         texts = {cells[place].one_line_text for cells in table.rows}
         is_warning = any(
-            cells[place].level not in (None, VerdictLevel.VALID) for cells in table.rows
+            cells[place].verdict_level not in (None, VerdictLevel.VALID) for cells in table.rows
         )
         if len(table.rows) < COMMON_ROWS_MIN or len(texts) > 1 or is_warning:
             kept.append(place)
@@ -221,9 +221,9 @@ def select_columns(table: Table, indexes: Sequence[int]) -> Table:
     )
 
 
-def verdict_cell(level: VerdictLevel, anchor: str | None = None) -> Cell:
+def verdict_cell(verdict_level: VerdictLevel, anchor: str | None = None) -> Cell:
     """The cell that shows a verdict."""
-    return Cell(level.value, level, anchor)
+    return Cell(verdict_level.value, verdict_level, anchor)
 
 
 def table_html(
@@ -289,18 +289,18 @@ def _cell_attributes(table: Table, column_index: int, width: int, stacked_cell: 
     return f'{attributes} data-name="{_escape_html(", ".join(names))}"'
 
 
-def verdict_badge_html(level: VerdictLevel, anchor: str | None = None) -> str:
+def verdict_badge_html(verdict_level: VerdictLevel, anchor: str | None = None) -> str:
     """A verdict for a page, by its shape, its word and its colour."""
-    inside = f'<i aria-hidden="true">{verdict_mark(level)}</i>{level.value}'
+    inside = f'<i aria-hidden="true">{verdict_mark(verdict_level)}</i>{verdict_level.value}'
     if anchor:
-        return f'<a class="badge {level.value}" href="#{_escape_html(anchor)}">{inside}</a>'
-    return f'<span class="badge {level.value}">{inside}</span>'
+        return f'<a class="badge {verdict_level.value}" href="#{_escape_html(anchor)}">{inside}</a>'
+    return f'<span class="badge {verdict_level.value}">{inside}</span>'
 
 
 def _cell_html(cell: Cell, anchors: Collection[str]) -> str:
     anchor = cell.anchor if cell.anchor in anchors else None
-    if cell.level is not None:
-        text = verdict_badge_html(cell.level, anchor)
+    if cell.verdict_level is not None:
+        text = verdict_badge_html(cell.verdict_level, anchor)
     else:
         text = cell.html or _escape_html(cell.text)
         text = f'<a href="#{_escape_html(anchor)}">{text}</a>' if anchor else text
@@ -348,7 +348,7 @@ def _markdown_cell(cell: Cell) -> str:
         if cell.is_bold
         else escape_markdown(cell.one_line_text)
     )
-    return text if cell.level is None else f"{verdict_mark(cell.level)} {text}"
+    return text if cell.verdict_level is None else f"{verdict_mark(cell.verdict_level)} {text}"
 
 
 def escape_markdown(text: str) -> str:
@@ -440,14 +440,14 @@ def table_typst_data(table: Table, title: str | None = None) -> dict[str, Any]:
     }
 
 
-def verdict_typst_data(level: VerdictLevel) -> dict[str, str]:
+def verdict_typst_data(verdict_level: VerdictLevel) -> dict[str, str]:
     """A verdict for it."""
-    return {"name": level.value, "mark": verdict_mark(level)}
+    return {"name": verdict_level.value, "mark": verdict_mark(verdict_level)}
 
 
 def _cell_typst_data(cell: Cell) -> dict[str, Any]:
-    if cell.level is not None:
-        return {"level": verdict_typst_data(cell.level)}
+    if cell.verdict_level is not None:
+        return {"level": verdict_typst_data(cell.verdict_level)}
     return {
         "text": cell.text,
         "under": cell.note,

@@ -82,14 +82,16 @@ def literal_text(text: str, style: str = "") -> Text:
     return Text(one_line(text), style=style)
 
 
-def styled_verdict(level: VerdictLevel) -> Text:
+def styled_verdict(verdict_level: VerdictLevel) -> Text:
     """A verdict in its word and colour."""
-    return Text(level.value, style=VERDICT_STYLES[level])
+    return Text(verdict_level.value, style=VERDICT_STYLES[verdict_level])
 
 
-def run_label(workload: str, axis: tuple[tuple[str, int | str], ...], repeat: int = 1) -> str:
+def run_label(
+    workload: str, axis_values: tuple[tuple[str, int | str], ...], repeat: int = 1
+) -> str:
     """A run in little room: `rand-read-4k, iodepth 8 #2`, with the repeat from the second on."""
-    name = point_text(workload, axis)
+    name = point_text(workload, axis_values)
     return one_line(name if repeat == 1 else f"{name} #{repeat}")
 
 
@@ -134,7 +136,7 @@ def grouped_report_table(report_table: ReportTable) -> GroupedTable:
 
 def _headings_and_rows(report_table: ReportTable) -> tuple[list[Column], list[Row]]:
     judged = [
-        any(cells[at].level for cells in report_table.rows)
+        any(cells[at].verdict_level for cells in report_table.rows)
         for at in range(len(report_table.columns))
     ]
     headings = [
@@ -143,8 +145,8 @@ def _headings_and_rows(report_table: ReportTable) -> tuple[list[Column], list[Ro
     ]
     rows: list[Row] = [
         [
-            styled_verdict(cell.level)
-            if cell.level
+            styled_verdict(cell.verdict_level)
+            if cell.verdict_level
             else literal_text(cell.one_line_text, "bold" if cell.is_bold else "")
             for cell in cells
         ]
@@ -388,7 +390,7 @@ class PointRow(Record):
         metric = self.metrics.get(metric_key)
         if metric is None or metric.n is None or self.is_single_run:
             return ""
-        half = metric.half_width_share
+        half = metric.relative_half_width
         return f"n={metric.n}" if half is None else f"±{percent_text(half)}"
 
 
@@ -396,7 +398,7 @@ def point_rows(point: PointSummary, *, with_run_rows: bool) -> Iterator[PointRow
     """The point; with `with_run_rows` each of its runs too, where there are several."""
     runs = point.runs
     single = runs[0].repeat if len(runs) == 1 else 1
-    text = styled_verdict(point.level)
+    text = styled_verdict(point.verdict_level)
     if len(runs) == 1:
         text = _verdict_with_steadiness(text, runs[0])
     yield PointRow(f" #{single}" if single > 1 else "", "", point.metrics, text)
@@ -412,7 +414,7 @@ def point_rows(point: PointSummary, *, with_run_rows: bool) -> Iterator[PointRow
 def point_sort_key(point: PointSummary) -> tuple[object, ...]:
     """Along the axes, numbers by size: a randomised plan still reads as a curve."""
     values = []
-    for name, value in point.key.axis:
+    for name, value in point.key.axis_values:
         number = axis_value_as_number(name, value)
         values.append((number is None, number or 0.0, str(value)))
     return tuple(values)
@@ -452,10 +454,10 @@ def points_terminal_table(
     groups: list[tuple[Text | None, list[list[Text | str]]]] = []
     for (configuration, workload), group in grouped.items():
         name = f"{configuration}: {titles[workload]}" if many else titles[workload]
-        plain_ones = not any(point.key.axis for point in group)
+        plain_ones = not any(point.key.axis_values for point in group)
         rows = []
         for point in sorted(group, key=point_sort_key):
-            place = name if plain_ones else f"  {axis_values_text(point.key.axis)}"
+            place = name if plain_ones else f"  {axis_values_text(point.key.axis_values)}"
             for row in point_rows(point, with_run_rows=with_run_rows):
                 spread = [row.half_width_or_run_count_text(keys[workload])] if repeated else []
                 first = literal_text(f"{place}{row.run_suffix}", row.style)

@@ -128,7 +128,8 @@ def comparison_page(
     forbidden = any(difference.forbids_comparison for difference in comparison.differences)
     span = _ratio_scale_half_width(comparison.compared_metrics)
     skipped = [
-        f"{point_text(point.workload, point.axis)}: {point.reason}" for point in comparison.skipped
+        f"{point_text(point.workload, point.axis_values)}: {point.reason}"
+        for point in comparison.skipped
     ]
     return ComparisonPage(
         title=f"{_side_title(comparison.candidate)} against {_side_title(comparison.baseline)}",
@@ -206,7 +207,7 @@ def _metric_rows_table(
     )
     points: dict[str, list[tuple[Cell, ...]]] = {}
     for compared in compared_metrics:
-        point = point_text(compared.workload, compared.axis)
+        point = point_text(compared.workload, compared.axis_values)
         points.setdefault(point, []).append(_comparison_cells(compared, scale_half_width))
     starts = accumulate(map(len, points.values()), initial=0)
     cells = tuple(chain.from_iterable(points.values()))
@@ -228,7 +229,7 @@ def _comparison_cells(compared_metric: ComparedMetric, scale_half_width: float) 
         *(ratio, interval),
         Cell("", html=_forest_row_svg(comparison, scale_half_width)),
         *(baseline, candidate, " / ".join(map(str, comparison.run_counts))),
-        compared_metric.level,
+        compared_metric.verdict_level,
     )
 
 
@@ -420,7 +421,7 @@ def _current_run_text(plan: Plan, done_runs: set[tuple[str, int]]) -> str:
     if not coming:
         return "what results ask for"
     run = min(coming, key=lambda run: run.order)
-    return run_name_text(run.point.workload, run.point.axis, run.repeat)
+    return run_name_text(run.point.workload, run.point.axis_values, run.repeat)
 
 
 def _progress_time_rows(

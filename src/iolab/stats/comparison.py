@@ -68,7 +68,7 @@ class Comparison(Record):
     p_value: float
 
     @property
-    def may_be_chance(self) -> bool:
+    def is_significant_only_alone(self) -> bool:
         """Whether its interval leaves out 1, and all comparisons together do not support that."""
         return (
             self.verdict is ComparisonVerdict.INCONCLUSIVE

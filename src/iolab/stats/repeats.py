@@ -169,7 +169,7 @@ class EstimatedValue(Record):
     variance: Variance
 
     @property
-    def half_width_share(self) -> float:
+    def relative_half_width(self) -> float:
         """Half of the interval as a share of the value, on the log scale; infinite without one."""
         if self.low is None or self.high is None:
             return math.inf

@@ -59,14 +59,15 @@ class PredictionLaw(StrEnum):
 class MeasuredLoad(Record):
     """A measured load: its rate, and the standard deviation of so many runs' logarithms.
 
-    `half_width_share` is half of the rate's 95 % interval as a share of it, 0 where none is known.
+    `relative_half_width` is half of the rate's 95 % interval as a share of it, 0 where none is
+    known.
     """
 
     load: float
     rate: float
     log_rate_sd: float
     run_count: int
-    half_width_share: float = 0.0
+    relative_half_width: float = 0.0
 
 
 class Prediction(Record):

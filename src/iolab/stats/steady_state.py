@@ -258,14 +258,14 @@ class RateFall(Record):
 
     It came after `second` seconds, from the mean rate `rate_before` to `plateau_rate`.
 
-    That second is the first one below the middle of both. `plateau_spread_share` is the
+    That second is the first one below the middle of both. `plateau_relative_spread` is the
     standard deviation of the plateau's seconds as a share of it.
     """
 
     second: int
     rate_before: float
     plateau_rate: float
-    plateau_spread_share: float
+    plateau_relative_spread: float
 
 
 def find_fall_to_plateau(rates: Floats) -> RateFall | None:

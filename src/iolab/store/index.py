@@ -33,7 +33,7 @@ class IndexEntry(NamedTuple):
     configuration: str
     workload: str
     status: RunStatus
-    level: VerdictLevel
+    verdict_level: VerdictLevel
 
 
 def index_entry(result: RunResult) -> IndexEntry:
@@ -60,7 +60,7 @@ def add_index_entry(
                 entry.configuration,
                 entry.workload,
                 entry.status,
-                entry.level,
+                entry.verdict_level,
                 *manifest,
             ],
         )

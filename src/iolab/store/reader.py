@@ -319,7 +319,7 @@ class SessionReader:
             point.digest: ", ".join(
                 [
                     point.workload,
-                    *(f"{name} {value}" for name, value in point.axis),
+                    *(f"{name} {value}" for name, value in point.axis_values),
                     *([point.configuration] if several else []),
                 ]
             )

@@ -298,7 +298,7 @@ def _with_forced_knee_candidates(
 ) -> Workload:
     """The workload with its fleet measured in any case where its nodes' load may turn."""
     aim, axes = workload.search_goal, {axis.name: axis.values for axis in workload.sweep}
-    if aim.axis is not AxisSampling.ADAPTIVE or VMS_PER_NODE_AXIS not in axes:
+    if aim.axis_sampling is not AxisSampling.ADAPTIVE or VMS_PER_NODE_AXIS not in axes:
         return workload
     forced = kinds.hosts.knee_candidates(tables, [int(load) for load in axes[VMS_PER_NODE_AXIS]])
     if not forced:

@@ -194,7 +194,7 @@ class SearchTable(LoadTable):
         """See `LoadTable`."""
         return WorkloadObjective(
             objective=self.objective,
-            axis=self.axis,
+            axis_sampling=self.axis,
             headline=tuple(sorted(self.headline)),
             limit=None if self.limit is None else parse_limit(self.limit),
         )

@@ -75,7 +75,10 @@ def expand_points(study: Study) -> tuple[Point, ...]:
 
 
 def build_point_at(
-    study: Study, configuration_id: str, workload_id: str, axis: tuple[tuple[str, int | str], ...]
+    study: Study,
+    configuration_id: str,
+    workload_id: str,
+    axis_values: tuple[tuple[str, int | str], ...],
 ) -> Point:
     """The point at these axis values, also where the study lists no such; KeyError for ids unknown.
 
@@ -83,9 +86,9 @@ def build_point_at(
     workload says nothing else.
     """
     owner, behaviour = study.configuration(configuration_id), study.workload(workload_id)
-    if RATE in dict(axis):
+    if RATE in dict(axis_values):
         behaviour = replace(behaviour, job=behaviour.job.with_default_poisson_arrivals())
-    return _build_point(study, owner, behaviour, axis)
+    return _build_point(study, owner, behaviour, axis_values)
 
 
 def neighbour_plans(study: Study) -> tuple[NeighbourPlan, ...]:
@@ -175,12 +178,12 @@ def _build_point(
     study: Study,
     configuration: Configuration,
     workload: Workload,
-    axis: tuple[tuple[str, int | str], ...],
+    axis_values: tuple[tuple[str, int | str], ...],
 ) -> Point:
-    job = workload.job.with_axis_values(axis)
+    job = workload.job.with_axis_values(axis_values)
     files = job.data_set(configuration.id)
     per_node, host_count = (
-        int(dict(axis).get(name, 0)) for name in (VMS_PER_NODE_AXIS, HOSTS_AXIS)
+        int(dict(axis_values).get(name, 0)) for name in (VMS_PER_NODE_AXIS, HOSTS_AXIS)
     )
     hosts = load_host_names(study, configuration.id, per_node, host_count)
     own = _own_job_counts_by_host(study, hosts) if files else ()
@@ -193,7 +196,7 @@ def _build_point(
         "configuration": configuration.id,
         "hosts": hosts,
         "workload": workload.id,
-        "axis": axis,
+        "axis": axis_values,
         "job": _non_default_values(job),
         **job.server_identity(study.server),
         # What most studies do without is left out, so that their digests stay.
@@ -206,7 +209,7 @@ def _build_point(
         digest=content_digest(content),
         configuration=configuration.id,
         workload=workload.id,
-        axis=axis,
+        axis_values=axis_values,
         job=job,
         data_set=f"{files.id}{suffix}" if files else "",
         host_numjobs=own,
@@ -249,7 +252,7 @@ class SearchSpace(Record):
     def fixed_axis_values(self) -> tuple[tuple[str, int | str], ...]:
         """The values of the other axes, which all points share."""
         any_point = next(iter(self.points.values()))
-        return tuple(pair for pair in any_point.axis if pair[0] not in self.axis_names)
+        return tuple(pair for pair in any_point.axis_values if pair[0] not in self.axis_names)
 
     @property
     def initial_points(self) -> tuple[Point, ...]:
@@ -292,8 +295,8 @@ def _searches_of_points(
         if workload is None:
             continue
         names = axes_by_workload[workload.id]
-        values = dict(point.axis)
-        rest = tuple(pair for pair in point.axis if pair[0] not in names)
+        values = dict(point.axis_values)
+        rest = tuple(pair for pair in point.axis_values if pair[0] not in names)
         key = (point.configuration, point.workload, rest)
         owners[key] = (workload, point.configuration, names)
         by_key.setdefault(key, {})[tuple(int(values[name]) for name in names)] = point

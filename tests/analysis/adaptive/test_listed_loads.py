@@ -68,7 +68,7 @@ def loads_and_results(
 
 
 def _load(point: Point) -> int:
-    ((_, value),) = point.axis
+    ((_, value),) = point.axis_values
     return int(value)
 
 

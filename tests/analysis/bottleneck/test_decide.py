@@ -52,10 +52,10 @@ def test_a_device_that_is_always_busy_and_still_gives_more_is_none() -> None:
 def test_a_busy_device_whose_rate_still_rises_is_no_limit_yet() -> None:
     """Doubled load gives 30 % more: a device that serves many at once may be busy all the time."""
     for is_certain in (True, False):
-        rising = replace(BENT, rate_gain_share=1.3, is_certain=is_certain)
+        rising = replace(BENT, rate_ratio=1.3, is_certain=is_certain)
         found = decide_bottleneck(watched(record(FULL_DISK)), rising)
         assert (found.cause, found.is_certain) == (BottleneckCause.LOAD, False)
-    flat = replace(BENT, rate_gain_share=1.05)
+    flat = replace(BENT, rate_ratio=1.05)
     assert decide_bottleneck(watched(record(FULL_DISK)), flat).cause is BottleneckCause.DEVICE
 
 
@@ -63,7 +63,7 @@ def test_a_rate_that_still_rises_has_met_no_limit_of_software() -> None:
     """Doubled load gives 30 % more: waiting grows, but deeper queues may give more yet."""
     quick = watched(record({**QUIET, **disk(0.4, each_ns=80_000)}))
     for gain, cause in ((1.3, BottleneckCause.LOAD), (1.05, BottleneckCause.SOFTWARE)):
-        found = decide_bottleneck(quick, replace(BENT, rate_gain_share=gain))
+        found = decide_bottleneck(quick, replace(BENT, rate_ratio=gain))
         assert found.cause is cause
         assert found.is_certain is (cause is BottleneckCause.SOFTWARE)
 

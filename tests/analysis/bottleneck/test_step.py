@@ -23,9 +23,9 @@ def test_a_last_step_that_gives_more_than_the_root_of_the_load_pays() -> None:
     found = points({4: 1000.0, 16: 3000.0})
     step = load_step_of_best(found, found[-1], "threads", KEY)
     assert step is not None
-    assert (step.axis, step.load, step.next_load) == ("threads", 4, 16)
+    assert (step.axis_name, step.load, step.next_load) == ("threads", 4, 16)
     assert (step.is_worthwhile, step.is_certain, step.has_single_runs) == (True, True, False)
-    assert step.rate_gain_share == pytest.approx(3.0, rel=0.01)  # the root of four is two
+    assert step.rate_ratio == pytest.approx(3.0, rel=0.01)  # the root of four is two
     assert len(step.run_keys) == 2 * REPEATS
 
 

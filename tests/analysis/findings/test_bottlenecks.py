@@ -29,7 +29,7 @@ def found_in(results: list[RunResult], seen: RunResources = SEEN) -> list[Bottle
 def test_a_curve_that_bends_over_a_busy_device_names_it() -> None:
     (one,) = found_in(curve(BASE, BENDS))
     assert (one.configuration, one.workload) == (BASE, "readrandom-4k")
-    assert one.axis == (("threads", 64),)
+    assert one.axis_values == (("threads", 64),)
     assert (one.decision.cause, one.decision.limiting_use) == (BottleneckCause.DEVICE, BUSY)
     assert one.decision.step is not None
     assert (one.decision.step.load, one.decision.step.next_load) == (16, 64)
@@ -59,7 +59,7 @@ def test_no_claim_on_what_was_not_watched_or_is_not_valid() -> None:
     )
     assert found_in(curve(BASE, BENDS, level=VerdictLevel.INVALID)) == []
     (one,) = found_in(curve(BASE, BENDS, level=VerdictLevel.INDICATIVE))
-    assert one.level is VerdictLevel.INDICATIVE
+    assert one.verdict_level is VerdictLevel.INDICATIVE
 
 
 def test_a_step_of_single_runs_is_not_sure() -> None:

@@ -31,7 +31,11 @@ def of(kind: type[Kind], found: tuple[Finding, ...]) -> list[Kind]:
 
 def test_the_best_is_the_highest_of_all_places_with_its_runs() -> None:
     (best,) = of(BestPointFinding, found_in(curve(BASE, RISING)))
-    assert (best.axis, best.point_count, best.indistinguishable_axes) == ((("threads", 64),), 3, ())
+    assert (best.axis_values, best.point_count, best.indistinguishable_axis_values) == (
+        (("threads", 64),),
+        3,
+        (),
+    )
     assert best.value.value == pytest.approx(20_000, rel=0.01)
     assert len(best.run_keys) == REPEATS
     assert {digest for digest, _ in best.run_keys} == {f"{BASE}-readrandom-4k-64"}
@@ -40,7 +44,7 @@ def test_the_best_is_the_highest_of_all_places_with_its_runs() -> None:
 def test_places_whose_intervals_meet_the_best_are_named() -> None:
     flat = {4: 4000.0, 16: 20_000.0, 64: 20_010.0}
     (best,) = of(BestPointFinding, found_in(curve(BASE, flat, spread=0.01)))
-    assert len(best.indistinguishable_axes) == 1
+    assert len(best.indistinguishable_axis_values) == 1
 
 
 def test_what_no_run_supports_is_no_best() -> None:
@@ -58,12 +62,12 @@ def test_the_largest_supported_gain_is_not_the_largest_noisy_one() -> None:
         for one in of(LargestSpeedupFinding, found_in(*sure, *noisy))
         if one.metric == "ops_per_s"
     ]
-    assert (gain.workload, gain.axis, gain.comparison_count) == (
+    assert (gain.workload, gain.axis_values, gain.comparison_count) == (
         "readrandom-4k",
         (("threads", 4),),
         2,
     )
-    assert gain.gain_share == pytest.approx(0.3, abs=0.01)
+    assert gain.relative_gain == pytest.approx(0.3, abs=0.01)
     assert gain.low is not None
     assert gain.high is not None
     assert gain.low < 0.3 < gain.high
@@ -80,7 +84,7 @@ def test_a_gain_is_none_that_its_interval_over_all_cells_does_not_support() -> N
         dict(tally.verdict_counts)[ComparisonVerdict.BETTER] == 7
     )  # by Holm's correction, the noisy one, too
     (gain,) = [one for one in of(LargestSpeedupFinding, found) if one.metric == "ops_per_s"]
-    assert gain.gain_share == pytest.approx(0.1, abs=0.01)
+    assert gain.relative_gain == pytest.approx(0.1, abs=0.01)
     assert gain.low is not None
     assert gain.low > 0
 
@@ -116,14 +120,14 @@ def test_curves_that_cross_are_found_with_the_loads_on_both_sides() -> None:
     (crossing,) = of(CrossoverFinding, found_in(base, other))
     assert (crossing.low_load_leader, crossing.high_load_leader) == (OTHER, BASE)
     assert (crossing.last_low_load, crossing.first_high_load) == (4, 64)
-    assert crossing.low_load_lead_share == pytest.approx(0.1, abs=0.01)
-    assert crossing.high_load_lead_share == pytest.approx(
+    assert crossing.low_load_relative_lead == pytest.approx(0.1, abs=0.01)
+    assert crossing.high_load_relative_lead == pytest.approx(
         0.25, abs=0.01
     )  # 20 k of 16 k, not 16 k of 20 k
     assert (
         crossing.leads_at_all_lower_loads,
         crossing.leads_at_all_higher_loads,
-        crossing.level,
+        crossing.verdict_level,
     ) == (True, True, VerdictLevel.VALID)
 
 
@@ -149,10 +153,14 @@ def test_curves_that_do_not_cross_once_are_no_crossing(other: dict[int, float]) 
 
 def test_a_bend_is_the_first_step_that_no_longer_pays() -> None:
     (bend,) = of(KneeFinding, found_in(curve(BASE, RISING)))
-    assert (bend.axis, bend.load, bend.next_load) == ("threads", 16, 64)
+    assert (bend.axis_name, bend.load, bend.next_load) == ("threads", 16, 64)
     assert bend.rate_ratio == pytest.approx(20 / 14, rel=0.01)
     assert bend.latency_ratio == pytest.approx(4 * 14 / 20, rel=0.01)
-    assert (bend.has_single_runs, bend.is_certain, bend.level) == (False, True, VerdictLevel.VALID)
+    assert (bend.has_single_runs, bend.is_certain, bend.verdict_level) == (
+        False,
+        True,
+        VerdictLevel.VALID,
+    )
 
 
 def test_a_bend_within_the_intervals_is_not_sure() -> None:
@@ -222,4 +230,4 @@ def test_a_price_that_no_interval_supports_is_not_sure() -> None:
 def test_gains_of_latency_are_reductions() -> None:
     found = found_in(curve(BASE, {4: 1000.0}), curve(OTHER, {4: 2000.0}))
     (gain,) = [one for one in of(LargestSpeedupFinding, found) if one.metric == LATENCY]
-    assert (gain.gain_share, gain.factor) == pytest.approx((0.5, 2.0), rel=0.01)
+    assert (gain.relative_gain, gain.factor) == pytest.approx((0.5, 2.0), rel=0.01)

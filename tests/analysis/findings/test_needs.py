@@ -53,10 +53,10 @@ def best(owner: str, workload: str, value: float, width: float | None = 0.005) -
         configuration=owner,
         workload=workload,
         metric="bw_bytes_per_s" if is_flow else "iops",
-        axis=(),
+        axis_values=(),
         value=Metric(value, "bytes/s" if is_flow else "1/s", low, high, 3),
-        level=VerdictLevel.VALID,
-        indistinguishable_axes=(),
+        verdict_level=VerdictLevel.VALID,
+        indistinguishable_axis_values=(),
         point_count=1,
         run_keys=((f"{owner}-{workload}", 1),),
         values_by_repeat=tuple(
@@ -84,7 +84,12 @@ def test_without_costs_capacity_and_performance_decide_alone() -> None:
     capacity = found[BuyerNeed.CAPACITY]
     assert (capacity.configuration, capacity.terabytes) == ("high-capacity", 973.0)
     assert capacity.lead_factor == pytest.approx(973 / 304)
-    assert (capacity.cost_divisor_text, capacity.is_certain, capacity.level, capacity.run_keys) == (
+    assert (
+        capacity.cost_divisor_text,
+        capacity.is_certain,
+        capacity.verdict_level,
+        capacity.run_keys,
+    ) == (
         "",
         True,
         None,

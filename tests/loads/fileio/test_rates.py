@@ -29,7 +29,7 @@ def trims(more: str = "", rw: str = "randtrim", target: str = TARGET) -> str:
 def test_a_rate_in_bytes_is_an_axis() -> None:
     points = plan_of(workload('rate = ["1m", "20m"]\narrivals = "poisson"')).points
     assert [Job.require_type(point.job).rate_bytes_per_s for point in points] == [1 << 20, 20 << 20]
-    assert [point.axis for point in points] == [(("rate", "1m"),), (("rate", "20m"),)]
+    assert [point.axis_values for point in points] == [(("rate", "1m"),), (("rate", "20m"),)]
     assert Job.require_type(points[0].job).target_iops_per_job == 256.0
     assert job_text(Job.require_type(points[0].job)).endswith("1.05 MB/s a job, poisson arrivals")
 

@@ -69,7 +69,7 @@ def _result(
     return RunResult(
         configuration=configuration,
         workload=workload,
-        axis=(("threads", threads),),
+        axis_values=(("threads", threads),),
         repeat=repeat,
         digest=f"{configuration}-{workload}-{threads}",
         status=RunStatus.DONE,

@@ -12,7 +12,7 @@ from tests.report.made import build_brief
 
 def test_curves_mark_the_knee_that_is_told_in_words() -> None:
     brief = build_brief(rocksdb(("one",), 1, 2, 1, threads=(1, 2, 4, 16, 32)))
-    told = {one.fixed_axis: one.load for one in knee_findings(brief.study, brief.points)}
+    told = {one.fixed_axis_values: one.load for one in knee_findings(brief.study, brief.points)}
     (workload,) = brief.study.workloads
     groups = point_groups(workload, brief.points)
     drawn = {

@@ -115,7 +115,7 @@ def test_devices_stand_beside_the_operations(page: ReportPage) -> None:
     assert len(device.rows) == 4
     assert device.rows[0][heads.index("Reads an operation")].text == "0.80"
     assert device.rows[0][heads.index("A read")].text == "6.35 KiB"
-    assert all(cells[-1].level is VerdictLevel.VALID for cells in device.rows)
+    assert all(cells[-1].verdict_level is VerdictLevel.VALID for cells in device.rows)
 
 
 def test_build_databases_and_statistics_are_told(page: ReportPage, brief: Brief) -> None:
@@ -266,13 +266,13 @@ def with_node(counters: CounterTable) -> CounterTable:
 
 def test_configurations_at_one_load_alone_are_drawn_too() -> None:
     source = rocksdb(("old", "new"), seconds=2, workload_count=1)
-    once = tuple(one for one in source.results() if dict(one.axis)["threads"] == 16)
+    once = tuple(one for one in source.results() if dict(one.axis_values)["threads"] == 16)
     page = build_report_page(build_brief(replace(source, results_given=once)))
     charts = page.charts_by_workload[0]
     heads = [column.title for column in charts.figures[0].table.columns]
     assert tells(" ".join(heads), "block size", "Operations", "read mean")
     assert tells(charts.appendix_figures[0].title, "Read mean", "operations")
-    few = tuple(one for one in once if dict(one.axis)["block_size"] == "4k")
+    few = tuple(one for one in once if dict(one.axis_values)["block_size"] == "4k")
     page = build_report_page(build_brief(replace(source, results_given=few)))
     assert page.charts_by_workload[0].title == "Random reads, block size 4k"
     assert page.charts_by_workload[0].figures[0].table.title.endswith("against threads")
@@ -331,7 +331,7 @@ def test_each_operation_of_a_mix_has_its_latency_beside_the_best_figure(paced: K
 
 
 def test_readers_that_a_writer_seems_to_help_are_noise(rocks: KeySource) -> None:
-    runs = {(run.workload, run.axis): run for run in rocks.results()}
+    runs = {(run.workload, run.axis_values): run for run in rocks.results()}
     axis = next(axis for workload, axis in runs if workload == "read-random")
     alone, beside = (runs[workload, axis] for workload in ("read-random", "read-while-writing"))
     rate = alone.metrics["ops_per_s"]
@@ -351,7 +351,7 @@ def test_a_repeat_of_the_readers_alone_that_is_far_from_the_others_is_named(
     rocks: KeySource,
 ) -> None:
     """A writer seems to help only by that repeat: what the others agree on is as fast."""
-    runs = {(run.workload, run.axis): run for run in rocks.results()}
+    runs = {(run.workload, run.axis_values): run for run in rocks.results()}
     axis = next(axis for workload, axis in runs if workload == "read-random")
     alone, beside = (runs[workload, axis] for workload in ("read-random", "read-while-writing"))
 
@@ -378,13 +378,13 @@ def test_readers_that_a_writer_seems_to_help_are_no_best_in_the_bottom_line(
     rocks: KeySource,
 ) -> None:
     runs = rocks.results()
-    axis = max((run.axis for run in runs), key=str)
-    alone = next(run for run in runs if (run.workload, run.axis) == ("read-random", axis))
+    axis = max((run.axis_values for run in runs), key=str)
+    alone = next(run for run in runs if (run.workload, run.axis_values) == ("read-random", axis))
     rate = alone.metrics["ops_per_s"]
     faster = replace(rate, value=9.0 * (rate.value or 0.0), low=None, high=None)
     spoilt = tuple(
         replace(run, metrics={**run.metrics, "ops_per_s": faster})
-        if (run.workload, run.axis) == ("read-while-writing", axis)
+        if (run.workload, run.axis_values) == ("read-while-writing", axis)
         else run
         for run in runs
     )

@@ -45,7 +45,7 @@ def side(
         versions={},
         study=study,
         configuration=STUDY.configurations[0],
-        points={(READS, point.axis): point},
+        points={(READS, point.axis_values): point},
         facts={},
         results=tuple(runs),
     )
@@ -154,7 +154,7 @@ def test_bins_that_begin_at_nothing_do_not_break_an_interval() -> None:
 def test_repeats_are_counted_by_the_headline_figure() -> None:
     assert STUDY.workloads[0].rate_metric == "ops_per_s"
     runs = results(BASE, rates([100.0, 102.0, 98.0]))
-    widths = RunResultLog(STUDY, runs).half_width_shares_by_point([runs[0].digest])
+    widths = RunResultLog(STUDY, runs).relative_half_widths_by_point([runs[0].digest])
     assert 0 < widths[runs[0].digest] < 0.1
 
 

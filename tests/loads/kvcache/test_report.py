@@ -49,7 +49,7 @@ def points_of(study: Study, prefill: int | None, *backlogs: tuple[int, ...]) -> 
         facts = {host.host: facts_of(host.host) for host in record.hosts}
         result = judge_run(record, facts, analysis_kinds())
         axis = (("requests_per_s", rate),)
-        results.append(replace(result, workload="chat", axis=axis, digest=f"{rate}"))
+        results.append(replace(result, workload="chat", axis_values=axis, digest=f"{rate}"))
     return list(summarise_points(results, study))
 
 
@@ -156,7 +156,7 @@ def test_the_chart_says_up_to_which_rate_reading_is_faster() -> None:
         points_of(study, later, KEPT, KEPT), "requests_per_s"
     ).startswith("Recomputing a prefix is faster")
     slow, quick = points_of(study, later, KEPT, KEPT), points_of(study, sooner, KEPT, KEPT)
-    low = dict(quick[0].key.axis)["requests_per_s"]
+    low = dict(quick[0].key.axis_values)["requests_per_s"]
     assert f"up to requests/s {low}" in read_beats_recompute_sentence(
         [quick[0], slow[1]], "requests_per_s"
     )

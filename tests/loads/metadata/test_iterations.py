@@ -31,7 +31,7 @@ def result(repeat: int, level: VerdictLevel = VerdictLevel.VALID, **values: floa
     return RunResult(
         configuration="default",
         workload="metadata",
-        axis=(),
+        axis_values=(),
         repeat=repeat,
         digest="d",
         status=RunStatus.DONE,

@@ -216,10 +216,10 @@ def test_a_percentile_needs_enough_operations_in_every_iteration(source: Metadat
 def test_points_of_an_axis_are_told_apart() -> None:
     swept = kpi_with_metadata(JOB, 2, 4, io=False)
     points = statistics_of_points(swept.results())
-    assert [dict(point.axis) for point in points] == [{"ranks": 2}, {"ranks": 4}]
+    assert [dict(point.axis_values) for point in points] == [{"ranks": 2}, {"ranks": 4}]
     figure = iteration_rates_chart("Metadata", points, swept.study, series_styles(swept.study))
     assert "ranks 2: arithmetic mean of operations a second" in figure.finding
-    assert fastest_creating_point_per_configuration(points)[0].axis == (("ranks", 4),)
+    assert fastest_creating_point_per_configuration(points)[0].axis_values == (("ranks", 4),)
     matrix = build_report_page(build_brief(swept)).answer.best_table
     assert all("ranks\xa04" in row[1].note for row in matrix.rows)
 
@@ -250,13 +250,13 @@ def test_an_invalid_point_is_no_best_one() -> None:
     swept = kpi_with_metadata(JOB, 2, 4, io=False)
     spoilt = [
         replace(result, verdict=Verdict(VerdictLevel.INVALID, ()))
-        if dict(result.axis)["ranks"] == 4
+        if dict(result.axis_values)["ranks"] == 4
         else result
         for result in swept.results()
     ]
-    assert fastest_creating_point_per_configuration(statistics_of_points(spoilt))[0].axis == (
-        ("ranks", 2),
-    )
+    assert fastest_creating_point_per_configuration(statistics_of_points(spoilt))[
+        0
+    ].axis_values == (("ranks", 2),)
 
 
 def test_a_failed_iteration_is_counted_and_left_out(source: MetadataSource) -> None:

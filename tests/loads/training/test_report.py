@@ -47,7 +47,7 @@ def points_of(storage: Sequence[bool], epochs: int = 3) -> list[PointSummary]:
         facts = {host.host: facts_of(host.host) for host in record.hosts}
         result = judge_run(record, facts, analysis_kinds())
         axis = (("accelerators", count),)
-        results.append(replace(result, workload="reads", axis=axis, digest=f"{count}"))
+        results.append(replace(result, workload="reads", axis_values=axis, digest=f"{count}"))
     return list(summarise_points(results, STUDY))
 
 

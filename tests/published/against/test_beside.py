@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from iolab.analysis.points import Axis, PointSummary, summarise_points
+from iolab.analysis.points import AxisValues, PointSummary, summarise_points
 from iolab.core.configuration import Capacity
 from iolab.core.metric import Metric, VerdictLevel
 from iolab.core.study import Study
@@ -20,7 +20,11 @@ CLIENTS = len(SOURCE.study.configurations[0].hosts)
 
 
 def printed(
-    value: FigureRange, metric: str = "iops", unit: str = "1/s", axis: Axis = (), **owner: object
+    value: FigureRange,
+    metric: str = "iops",
+    unit: str = "1/s",
+    axis: AxisValues = (),
+    **owner: object,
 ) -> PublishedFigure:
     return PublishedFigure(
         PublishedSystem("other", **owner),  # type: ignore[arg-type]
@@ -46,7 +50,7 @@ def reads() -> list[PointSummary]:
 def test_the_best_of_all_depths_stands_beside_a_figure_without_a_place() -> None:
     best = max(reads(), key=lambda one: one.metrics["iops"].value or 0)
     found = pair(printed(exact_range(1e6)))
-    assert found.axis == best.key.axis
+    assert found.axis_values == best.key.axis_values
     whole = found.ratio_by_divisor[FigureDivisorKind.WHOLE]
     assert whole.measured.value == best.metrics["iops"].value
     assert whole.ratio.value == pytest.approx((best.metrics["iops"].value or 0) / 1e6)
@@ -55,17 +59,19 @@ def test_the_best_of_all_depths_stands_beside_a_figure_without_a_place() -> None
 def test_the_lowest_latency_and_no_share_of_it() -> None:
     best = min(reads(), key=lambda one: one.metrics["lat_ns_mean"].value or 0)
     found = pair(printed(exact_range(1e5), "lat_ns_mean", "ns", client_count=12, node_count=6))
-    assert found.axis == best.key.axis
+    assert found.axis_values == best.key.axis_values
     assert set(found.ratio_by_divisor) == {FigureDivisorKind.WHOLE}
 
 
 def test_a_place_that_both_have_is_compared_there() -> None:
-    assert pair(printed(exact_range(1e6), axis=(("iodepth", 4),))).axis == (("iodepth", 4),)
+    assert pair(printed(exact_range(1e6), axis=(("iodepth", 4),))).axis_values == (("iodepth", 4),)
 
 
 def test_other_block_sizes_are_never_set_beside_each_other() -> None:
     points = [
-        replace(one, key=replace(one.key, axis=(*one.key.axis, ("block_size", "16k"))))
+        replace(
+            one, key=replace(one.key, axis_values=(*one.key.axis_values, ("block_size", "16k")))
+        )
         for one in reads()
     ]
     figure = printed(exact_range(1e6), axis=(("block_size", "4k"),))
@@ -123,11 +129,16 @@ def test_the_interval_holds_chance_here_and_rounding_there() -> None:
 def test_points_that_no_run_supports_come_last_and_keep_their_verdict() -> None:
     first, *others = reads()
     large = replace(
-        first, is_trusted=False, level=VerdictLevel.INVALID, metrics={"iops": Metric(1e9, "1/s")}
+        first,
+        is_trusted=False,
+        verdict_level=VerdictLevel.INVALID,
+        metrics={"iops": Metric(1e9, "1/s")},
     )
-    assert pair(printed(exact_range(1)), points=[large, *others]).axis != large.key.axis
+    assert (
+        pair(printed(exact_range(1)), points=[large, *others]).axis_values != large.key.axis_values
+    )
     alone = pair(printed(exact_range(1)), points=[large])
-    assert alone.level is VerdictLevel.INVALID
+    assert alone.verdict_level is VerdictLevel.INVALID
 
 
 def test_a_fleet_that_lost_hosts_is_not_the_configuration() -> None:

@@ -121,10 +121,10 @@ max_gain_ops_pct = 25
 def test_maxima_stand_at_the_depth_that_was_printed() -> None:
     peak = best("ssd-cluster", "performance", "rand-read-4k")
     assert peak.value.value == pytest.approx(6.6e6)
-    assert (peak.axis, peak.host_count, peak.level) == ((("iodepth", 16),), 12, None)
-    assert best("vm-fleet", "measured", "write-100").axis == (("vms", 96),)
+    assert (peak.axis_values, peak.host_count, peak.verdict_level) == ((("iodepth", 16),), 12, None)
+    assert best("vm-fleet", "measured", "write-100").axis_values == (("vms", 96),)
     assert best("rocksdb", "measured", "readrandom 4k").value.value == 840_097
-    assert best("cassandra", "competitor", "A").axis == (("threads", 128),)
+    assert best("cassandra", "competitor", "A").axis_values == (("threads", 128),)
 
 
 def test_factors_and_shares_are_those_of_the_printed_maxima() -> None:

@@ -66,11 +66,11 @@ def test_peaks_of_each_workload() -> None:
 def test_products_and_places() -> None:
     found = figures("cassandra")
     other = one(found, "competitor", "A", "ops_per_s")
-    assert other.printed_for_axis == (("threads", 128),)
+    assert other.printed_for_axis_values == (("threads", 128),)
     assert other.value.middle == pytest.approx(101593)
     tail = one(found, "measured", "A", "read_lat_ns_p99_99")
     assert tail.value.middle == pytest.approx(27e6)
-    assert {f.printed_for_axis for f in figures("rocksdb")} == {
+    assert {f.printed_for_axis_values for f in figures("rocksdb")} == {
         (("block_size", "4k"),),
         (("block_size", "16k"),),
     }
@@ -134,5 +134,5 @@ gain_iops = 2
     }
     rate = found["lab", "w", "bw_bytes_per_s"]
     assert rate.value.middle == pytest.approx(250e6)
-    assert rate.best_reached_at_axis == (("threads", 32),)
+    assert rate.best_reached_at_axis_values == (("threads", 32),)
     assert found["lab", "w", "lat_ns_mean"].value.middle == pytest.approx(1.5e6)

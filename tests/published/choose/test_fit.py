@@ -180,7 +180,7 @@ def test_a_rate_counts_only_where_its_latency_is_kept() -> None:
     deep, shallow = seen(rate(900, 890), 32, p99_ns=9e6), seen(rate(300, 290), 4, p99_ns=1e6)
     found = evaluate_offer(needs(290, LIMIT), offer(deep, shallow), 1.0)
     assert found.status_as_measured is RequirementFulfilment.YES
-    assert found.requirement_results[0].axis == (("iodepth", 4),)
+    assert found.requirement_results[0].axis_values == (("iodepth", 4),)
     assert evaluate_offer(needs(500, LIMIT), offer(deep, shallow), 1.0).node_count == 7
     assert (
         evaluate_offer(needs(100, LIMIT), offer(deep), 1.0).status_when_scaled
@@ -266,7 +266,7 @@ def test_a_latency_alone_is_met_at_the_best_place() -> None:
     (part,) = evaluate_offer(
         Requirements(latencies=(LIMIT,)), offer(*places), 1.0
     ).requirement_results
-    assert part.axis == (("iodepth", 1),)
+    assert part.axis_values == (("iodepth", 1),)
     assert part.margin == 2.0
     assert evaluate_offer(
         Requirements(latencies=(replace(LIMIT, maximum=1e5),)), offer(*places), 1.0

@@ -89,9 +89,9 @@ def accounts() -> list[LatencyBreakdown]:
 def curve_of(source: GuestSource, workload: str, depth: int) -> LoadCurve:
     """A curve over guests a node with a predicted point between measured ones."""
     points: dict[tuple[int, ...], Point] = {
-        (int(dict(run.point.axis)["vms_per_node"]),): run.point
+        (int(dict(run.point.axis_values)["vms_per_node"]),): run.point
         for run in source.plan.runs
-        if run.point.workload == workload and dict(run.point.axis)["iodepth"] == depth
+        if run.point.workload == workload and dict(run.point.axis_values)["iodepth"] == depth
     }
     (made,) = (one for one in source.study.workloads if one.id == workload)
     loads = tuple(sorted(load for (load,) in points))

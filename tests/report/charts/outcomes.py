@@ -34,7 +34,7 @@ def result(
     return RunResult(
         configuration="default",
         workload=WORKLOAD.id,
-        axis=(("iodepth", depth),),
+        axis_values=(("iodepth", depth),),
         repeat=repeat,
         digest=f"{depth:016x}",
         status=RunStatus.DONE,

@@ -148,5 +148,5 @@ def fleet_figures() -> dict[str, Figure]:
 
 def _per_node(point: PointSummary) -> PointSummary:
     """The same point with as many guests a node as its depth was."""
-    axis = tuple(("vms_per_node", value) for _, value in point.key.axis)
-    return replace(point, key=replace(point.key, axis=axis))
+    axis = tuple(("vms_per_node", value) for _, value in point.key.axis_values)
+    return replace(point, key=replace(point.key, axis_values=axis))

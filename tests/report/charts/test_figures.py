@@ -131,7 +131,7 @@ def test_a_run_that_is_not_valid_is_drawn_and_never_hidden() -> None:
     (drawn,) = marks(figure, Markers)
     assert [x for x, _ in drawn.places] == [1, 4, 8]
     assert len(figure.table.rows) == 4
-    assert [row[-1].level for row in figure.table.rows][2] is VerdictLevel.INVALID
+    assert [row[-1].verdict_level for row in figure.table.rows][2] is VerdictLevel.INVALID
 
 
 def test_depths_stand_at_doublings() -> None:

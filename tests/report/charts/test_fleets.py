@@ -133,7 +133,7 @@ def test_the_table_of_the_account_has_what_each_layer_saw() -> None:
         "67 %",
         "0 %",
     )
-    assert table.rows[2][-1].level is VerdictLevel.INDICATIVE
+    assert table.rows[2][-1].verdict_level is VerdictLevel.INDICATIVE
 
 
 def test_runs_beyond_the_limit_stand_in_the_table_alone() -> None:

@@ -130,7 +130,7 @@ def test_a_page_without_valid_points_says_so_once_and_hatches_nothing() -> None:
 
 
 def _points_of_levels(brief: Brief, levels: Collection[VerdictLevel]) -> tuple[PointSummary, ...]:
-    return tuple(replace(brief.points[0], level=level) for level in levels)
+    return tuple(replace(brief.points[0], verdict_level=level) for level in levels)
 
 
 def test_invalid_bars_are_pale_and_crossed_out_and_not_hatched() -> None:

@@ -60,15 +60,15 @@ _LIMITS_OUTSIDE: Final = (Resource.PORT, Resource.IO_LIMIT, Resource.DISK_LIMIT)
 class LoadStep(Record):
     """The step of one axis of load at the best point: to it from below, or from it to the next.
 
-    `rate_gain_share` is the ratio of the rates. `is_worthwhile` where it is at least the square
+    `rate_ratio` is the ratio of the rates. `is_worthwhile` where it is at least the square
     root of the ratio of the loads; `is_certain` where that holds at the worse ends of both
     intervals, `has_single_runs` where either side rests on one run.
     """
 
-    axis: str
+    axis_name: str
     load: int
     next_load: int
-    rate_gain_share: float
+    rate_ratio: float
     is_worthwhile: bool
     is_certain: bool
     has_single_runs: bool
@@ -100,10 +100,10 @@ def load_step_of_best(
         worse = after.low / before.high if pays else after.high / before.low
         sure = (math.log(worse) >= enough) is pays
     return LoadStep(
-        axis=axis_name,
+        axis_name=axis_name,
         load=low.load_on_axis(axis_name),
         next_load=high.load_on_axis(axis_name),
-        rate_gain_share=gain,
+        rate_ratio=gain,
         is_worthwhile=pays,
         is_certain=sure,
         has_single_runs=min(len(low.results), len(high.results)) < REPLICATED,
@@ -454,7 +454,7 @@ def _can_devices_explain_latency(resources: RunResources) -> bool:
 
 
 def _is_still_rising(step: LoadStep | None) -> bool:
-    return step is not None and (step.is_worthwhile or step.rate_gain_share >= STILL_RISING_GAIN)
+    return step is not None and (step.is_worthwhile or step.rate_ratio >= STILL_RISING_GAIN)
 
 
 def _is_worthwhile_step(step: LoadStep | None) -> bool:

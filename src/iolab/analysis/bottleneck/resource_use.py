@@ -108,7 +108,7 @@ def _client_resource_uses(view: RunView) -> Iterator[ResourceUse]:
             continue
         jobs = None if view.job.has_busy_polling else job_core_use_share(host)
         yield from _processor_uses(
-            view, host.host, HostRole.CLIENT, window, engine_cpu_share(view, host)
+            view, host.host, HostRole.CLIENT, window, engine_share_of_host_cpus(view, host)
         )
         if jobs is not None and view.job.iodepth_per_client:
             yield ResourceUse(Resource.JOB, host.host, HostRole.CLIENT, "", jobs)
@@ -154,7 +154,7 @@ def _processor_uses(
         yield ResourceUse(Resource.CORE, host, role, name.partition("@")[0], cores[name])
 
 
-def engine_cpu_share(view: RunView, host: HostRun) -> float | None:
+def engine_share_of_host_cpus(view: RunView, host: HostRun) -> float | None:
     """What all jobs of a host used of its processors; not of those that poll all the time.
 
     By the engine's own count, of loads that are not counted so by that of its threads. Of loads

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from iolab.analysis.bottleneck.resource_use import engine_cpu_share
+from iolab.analysis.bottleneck.resource_use import engine_share_of_host_cpus
 from iolab.analysis.busy import OWN_JOBS_MAJORITY, is_resource_full, job_core_use_share
 from iolab.analysis.check import (
     CheckAnswer,
@@ -77,7 +77,7 @@ def check_cpu_bound_client(view: RunView, host_index: int) -> CheckAnswer:
             f"The guest {host.host} was its own limit, as is said beside.", **evidence
         )
     if cores is not None and is_resource_full(Resource.PROCESSORS, cores):
-        own = None if is_pinned else engine_cpu_share(view, host)
+        own = None if is_pinned else engine_share_of_host_cpus(view, host)
         why = "the client may be the limit"
         if own is not None and own < OWN_JOBS_MAJORITY * cores:
             why = (

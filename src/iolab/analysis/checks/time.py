@@ -200,8 +200,8 @@ def check_startup_transient(view: RunView) -> CheckAnswer:
     steadiness, evidence = steady.steadiness, _steadiness_evidence(steady)
     if steadiness.status is SteadinessStatus.TRANSIENT:
         return _not_steady_answer(view, steady, evidence)
-    if abs(steady.planned_window_mean_excess_share) > EXCESS_TOLERABLE:
-        excess = percent_text(steady.planned_window_mean_excess_share)
+    if abs(steady.planned_window_relative_mean_excess) > EXCESS_TOLERABLE:
+        excess = percent_text(steady.planned_window_relative_mean_excess)
         return indicative_answer(
             f"Warm-up was too short: the result lies {excess} off what the run came to after "
             f"{steadiness.cut_s} s.",
@@ -244,12 +244,12 @@ def check_burst_credits(view: RunView) -> CheckAnswer:
         "fell_after_s": first + fall.second,
         "before": fall.rate_before,
         "plateau": fall.plateau_rate,
-        "spread": fall.plateau_spread_share,
+        "spread": fall.plateau_relative_spread,
     }
     text = (
         f"After {first + fall.second} s the rate fell from {format_count(fall.rate_before)} to "
         f"{format_count(fall.plateau_rate)} IOPS and stayed there within "
-        f"{percent_text(fall.plateau_spread_share)}"
+        f"{percent_text(fall.plateau_relative_spread)}"
     )
     provisioned = _provisioned_iops_and_types(view)
     if provisioned is None:
@@ -366,5 +366,5 @@ def _steadiness_evidence(steady: SteadinessView) -> EvidenceValues:
         "seconds": steadiness.seconds,
         "halves": steady.relative_halves_difference,
         "tau_s": steadiness.tau_s,
-        "excess": steady.planned_window_mean_excess_share,
+        "excess": steady.planned_window_relative_mean_excess,
     }

@@ -66,7 +66,11 @@ def _usable_points_with_save_time(
 ) -> Iterator[PointSummary]:
     for point in points:
         is_own = isinstance(study.workload(point.key.workload).job, CheckpointJob)
-        if is_own and point.level is not VerdictLevel.INVALID and point.metric_value(SAVE.key):
+        if (
+            is_own
+            and point.verdict_level is not VerdictLevel.INVALID
+            and point.metric_value(SAVE.key)
+        ):
             yield point
 
 
@@ -113,7 +117,7 @@ def _checkpoint_point_sentence(study: Study, point: PointSummary) -> str:
             f"; at one failure in {format_duration_s(failures_s)}, saving every {interval} costs "
             f"{share} of the time"
         )
-    doubt = " (indicative)" if point.level is VerdictLevel.INDICATIVE else ""
+    doubt = " (indicative)" if point.verdict_level is VerdictLevel.INDICATIVE else ""
     return f"{text}{doubt}."
 
 

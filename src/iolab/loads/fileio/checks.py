@@ -29,8 +29,8 @@ from iolab.analysis.checks.run import (
 )
 from iolab.analysis.service_time import (
     host_concurrency,
-    max_indicative_concurrency_deviation_share,
-    max_valid_concurrency_deviation_share,
+    max_indicative_relative_concurrency_deviation,
+    max_valid_relative_concurrency_deviation,
 )
 from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import RunView
@@ -302,7 +302,8 @@ def check_littles_law(view: RunView, host_index: int) -> CheckAnswer:
     deviation = measured.reached_depth_share - 1
     too_few = (
         deviation
-        < -max_valid_concurrency_deviation_share(job.iodepth) - measured.window_edge_tolerance_share
+        < -max_valid_relative_concurrency_deviation(job.iodepth)
+        - measured.window_edge_tolerance_share
     )
     if too_few and is_latency_contradicted_by_device(
         view, host_index, view.run_bin_counts(host_index)
@@ -323,9 +324,9 @@ def _littles_law_answer(
     text: str, deviation: float, tolerance: float, iodepth: int, evidence: EvidenceValues
 ) -> CheckAnswer:
     """More in flight than there can be contradicts itself; fewer is a lighter load."""
-    if abs(deviation) <= max_valid_concurrency_deviation_share(iodepth) + tolerance:
+    if abs(deviation) <= max_valid_relative_concurrency_deviation(iodepth) + tolerance:
         return valid_answer(f"{text}.", **evidence)
-    if deviation > max_indicative_concurrency_deviation_share(iodepth) + tolerance:
+    if deviation > max_indicative_relative_concurrency_deviation(iodepth) + tolerance:
         return invalid_answer(
             f"{text}: more than can be, so the counts or times are wrong.", **evidence
         )
@@ -333,7 +334,7 @@ def _littles_law_answer(
         return invalid_answer(f"{text}: the load is not what its label says.", **evidence)
     if deviation > 0:
         return indicative_answer(f"{text}: slightly more than can be.", **evidence)
-    if deviation < -max_indicative_concurrency_deviation_share(iodepth) - tolerance:
+    if deviation < -max_indicative_relative_concurrency_deviation(iodepth) - tolerance:
         return indicative_answer(
             f"{text}: the client did not keep the queue full, or its latencies are too short.",
             **evidence,

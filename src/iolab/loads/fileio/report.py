@@ -104,7 +104,7 @@ def _block_size_jobs_and_depth_text(job: AnyJob, figure: BestFigure) -> str:
     """`4 KiB · 4 jobs · iodepth 8`, without what the title or the place of the axes says."""
     if not isinstance(job, Job):
         return ""
-    swept = {name for name, _ in figure.axis}
+    swept = {name for name, _ in figure.axis_values}
     block = format_bytes(job.block_bytes)
     parts = (
         "" if "bs" in swept or block in figure.title else block,

@@ -232,9 +232,9 @@ class Job(AnyJob, Record, tag="io"):
         mean = mean_bssplit_bytes(reads) * share
         return mean + (mean_bssplit_bytes(others or reads) * (1 - share) if share < 1 else 0.0)
 
-    def load_kind_and_mix(self, axis: Mapping[str, int | str]) -> tuple[str, str]:
+    def load_kind_and_mix(self, axis_values: Mapping[str, int | str]) -> tuple[str, str]:
         """See `AnyJob`."""
-        percent = axis.get("rwmixread", self.read_percent) if self.access.is_mixed else ""
+        percent = axis_values.get("rwmixread", self.read_percent) if self.access.is_mixed else ""
         return "io", f"{self.access.value}{percent}"
 
     def data_set(self, configuration: str) -> DataSet:

@@ -128,12 +128,14 @@ def gains_of_group(
     gains: Sequence[ConfigurationGains], point_group: PointGroupOfAllConfigurations
 ) -> tuple[ConfigurationGains, ...]:
     """The cells of one group."""
-    places = {(point.key.workload, point.key.axis) for point in point_group.points}
+    places = {(point.key.workload, point.key.axis_values) for point in point_group.points}
     return tuple(
         replace(
             pair,
-            cells=tuple(cell for cell in pair.cells if (cell.workload, cell.axis) in places),
-            skipped=tuple(skip for skip in pair.skipped if (skip.workload, skip.axis) in places),
+            cells=tuple(cell for cell in pair.cells if (cell.workload, cell.axis_values) in places),
+            skipped=tuple(
+                skip for skip in pair.skipped if (skip.workload, skip.axis_values) in places
+            ),
         )
         for pair in gains
     )
@@ -148,7 +150,7 @@ def percent_interval_text(low: float | None, high: float | None) -> str:
 
 def gain_point_label(gain: ComparedMetric, point_group: PointGroupOfAllConfigurations) -> str:
     """The cell by what varies within its group."""
-    own = tuple(pair for pair in gain.axis if pair not in point_group.fixed_axis_values)
+    own = tuple(pair for pair in gain.axis_values if pair not in point_group.fixed_axis_values)
     return axis_values_text(own) or DASH
 
 
@@ -166,11 +168,11 @@ def gains_table(
             metric_column_name(cell.metric),
             metric_value_text(cell.baseline),
             metric_value_text(cell.candidate),
-            percent_text(cell.gain_share, signed=True),
-            percent_interval_text(*(cell.gain_share_interval or (None, None))),
+            percent_text(cell.relative_gain, signed=True),
+            percent_interval_text(*(cell.relative_gain_interval or (None, None))),
             f"{cell.improvement_factor:.2f}",
             cell.comparison.verdict.value,
-            cell.level,
+            cell.verdict_level,
         )
         for pair in gains
         for cell in pair.cells
@@ -201,7 +203,7 @@ def largest_gain(
 ) -> tuple[ConfigurationGains, LargestGain] | None:
     """The largest gain of a metric over all candidates, and whose it is."""
     best = [(pair, gain) for pair in gains if (gain := pair.largest_gain(metric)) is not None]
-    return max(best, key=lambda pair: pair[1].cell.gain_share, default=None)
+    return max(best, key=lambda pair: pair[1].cell.relative_gain, default=None)
 
 
 def largest_gains_table(
@@ -272,14 +274,14 @@ def _largest_gain_row(
     return (
         *start,
         *row_of_cells(
-            percent_text(gain.gain_share, signed=True),
+            percent_text(gain.relative_gain, signed=True),
             percent_interval_text(best.low, best.high),
             f"{gain.improvement_factor:.2f}",
         ),
         Cell(signed_difference_text(gain)),
         Cell(f"{group_largest_gain.point_label} (of {counted_noun(best.cell_count, 'cell')})"),
         Cell(gain.comparison.verdict.value),
-        verdict_cell(gain.level),
+        verdict_cell(gain.verdict_level),
     )
 
 
@@ -303,7 +305,7 @@ def largest_rate_gain_sentence(
     interval = "" if low is None else f" {percent_interval_text(low, largest.high)}"
     names = f"{styles[pair.candidate].title} over {styles[pair.baseline].title}"
     return (
-        f" Largest gain of {names}: {percent_text(gain.gain_share, signed=True)}{interval} at "
+        f" Largest gain of {names}: {percent_text(gain.relative_gain, signed=True)}{interval} at "
         f"{gain_point_label(gain, point_group)}, {gain.comparison.verdict.value}."
     )
 
@@ -321,7 +323,7 @@ def gains_document(gains: Sequence[ConfigurationGains]) -> list[dict[str, Any]]:
                 if (best := pair.largest_gain(metric)) is not None
             ],
             "skipped": [
-                {"workload": skip.workload, "axis": dict(skip.axis), "reason": skip.reason}
+                {"workload": skip.workload, "axis": dict(skip.axis_values), "reason": skip.reason}
                 for skip in pair.skipped
             ],
         }
@@ -330,18 +332,18 @@ def gains_document(gains: Sequence[ConfigurationGains]) -> list[dict[str, Any]]:
 
 
 def _compared_metric_document(compared_metric: ComparedMetric) -> dict[str, Any]:
-    low, high = compared_metric.gain_share_interval or (None, None)
+    low, high = compared_metric.relative_gain_interval or (None, None)
     return {
         "workload": compared_metric.workload,
-        "axis": dict(compared_metric.axis),
+        "axis": dict(compared_metric.axis_values),
         "metric": compared_metric.metric,
         "baseline": json_object_of_record(compared_metric.baseline),
         "candidate": json_object_of_record(compared_metric.candidate),
-        "gain": compared_metric.gain_share,
+        "gain": compared_metric.relative_gain,
         "low": low,
         "high": high,
         "message": compared_metric.comparison.verdict.value,
-        "level": compared_metric.level.value,
+        "level": compared_metric.verdict_level.value,
     }
 
 
@@ -349,9 +351,9 @@ def _largest_gain_document(largest_gain: LargestGain) -> dict[str, Any]:
     cell = largest_gain.cell
     return {
         "workload": cell.workload,
-        "axis": dict(cell.axis),
+        "axis": dict(cell.axis_values),
         "metric": cell.metric,
-        "gain": cell.gain_share,
+        "gain": cell.relative_gain,
         "low": largest_gain.low,
         "high": largest_gain.high,
         "cells": largest_gain.cell_count,
@@ -367,7 +369,7 @@ def key_value_best_figures(
     one repeat of these is far from the others: then that is told.
     """
     alone = {
-        (point.key.configuration, point.key.axis): point
+        (point.key.configuration, point.key.axis_values): point
         for group in groups
         if isinstance(group.workload.job, DbBenchJob) and group.workload.job.workload == READ_RANDOM
         for point in group.points
@@ -381,7 +383,7 @@ def key_value_best_figures(
                 tuple(_mean_and_tail_names_and_texts(headline.best, group)) if headline.best else ()
             )
             figure = build_best_figure(headline, texts)
-            reads = alone.get((figure.configuration, figure.axis)) if has_writer else None
+            reads = alone.get((figure.configuration, figure.axis_values)) if has_writer else None
             found.append(figure if reads is None else _with_doubt_by_reads_alone(figure, reads))
     return tuple(found)
 
@@ -661,7 +663,9 @@ def _detail_tables_with_notes(
     points = point_group.points
 
     def point_name(point: PointSummary) -> str:
-        own = tuple(pair for pair in point.key.axis if pair not in point_group.fixed_axis_values)
+        own = tuple(
+            pair for pair in point.key.axis_values if pair not in point_group.fixed_axis_values
+        )
         title = styles[point.key.configuration].title if several else ""
         return ", ".join(part for part in (title, axis_values_text(own)) if part) or DASH
 

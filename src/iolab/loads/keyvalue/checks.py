@@ -37,8 +37,8 @@ from iolab.analysis.checks.run import (
 )
 from iolab.analysis.metrics import ios_needed_for_percentile, is_percentile_supported
 from iolab.analysis.service_time import (
-    max_indicative_concurrency_deviation_share,
-    max_valid_concurrency_deviation_share,
+    max_indicative_relative_concurrency_deviation,
+    max_valid_relative_concurrency_deviation,
 )
 from iolab.core.samples import Floats
 from iolab.loads.keyvalue.db_bench.engine import LOAD_STREAMS, SeedRange
@@ -442,7 +442,7 @@ def check_key_operations_in_flight(view: KeyValueView, host_index: int) -> Check
         "rate": rate,
     }
     if whole_s is not None and _in_flight_excess_ratio(waited_s / whole_s, threads) > (
-        max_indicative_concurrency_deviation_share(threads)
+        max_indicative_relative_concurrency_deviation(threads)
     ):
         return invalid_answer(
             f"By their latencies {waited_s / whole_s:.3g} operations{view.host_suffix_text(host)} "
@@ -454,7 +454,7 @@ def check_key_operations_in_flight(view: KeyValueView, host_index: int) -> Check
         f"Rate × mean latency{view.host_suffix_text(host)} is {in_flight:.3g} operations in "
         f"flight, of at most {threads}"
     )
-    if _in_flight_excess_ratio(in_flight, threads) <= max_valid_concurrency_deviation_share(
+    if _in_flight_excess_ratio(in_flight, threads) <= max_valid_relative_concurrency_deviation(
         threads
     ):
         return valid_answer(f"{text}.", **evidence)
@@ -464,7 +464,7 @@ def check_key_operations_in_flight(view: KeyValueView, host_index: int) -> Check
             "the measured seconds.",
             **evidence,
         )
-    if _in_flight_excess_ratio(in_flight, threads) <= max_indicative_concurrency_deviation_share(
+    if _in_flight_excess_ratio(in_flight, threads) <= max_indicative_relative_concurrency_deviation(
         threads
     ):
         return indicative_answer(f"{text}: slightly more than can be.", **evidence)

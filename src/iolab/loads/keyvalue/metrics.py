@@ -548,7 +548,7 @@ def metrics_with_key_value_intervals(
 def _does_steady_interval_hold_for_rate(steady: SteadinessView) -> bool:
     """Whether what the rule knows of the steady part's mean holds for the rate that is shown."""
     settled = steady.steadiness.status in _STATUSES_WITH_INTERVAL
-    return settled and abs(steady.planned_window_mean_excess_share) <= EXCESS_TOLERABLE
+    return settled and abs(steady.planned_window_relative_mean_excess) <= EXCESS_TOLERABLE
 
 
 def _percentiles_with_intervals(

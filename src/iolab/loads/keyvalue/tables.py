@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from iolab.analysis.points import Axis, PointSummary
+from iolab.analysis.points import AxisValues, PointSummary
 from iolab.core.metric import Metric, RunResult
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
@@ -22,7 +22,7 @@ from iolab.report.best import (
     UNKNOWN_METRIC,
     BestPointHeadline,
     best_point_headline,
-    workload_and_axis_title,
+    workload_and_axis_values_title,
 )
 from iolab.report.charts.choose import horizontal_axis_name
 from iolab.report.numbers import DASH, metric_value_text, value_text
@@ -194,14 +194,14 @@ class PointGroupOfAllConfigurations(Record):
     """
 
     workload: Workload
-    fixed_axis_values: Axis
+    fixed_axis_values: AxisValues
     varied_axis_name: str
     points: tuple[PointSummary, ...]
 
     @property
     def title(self) -> str:
         """`Random reads, block size 4k`."""
-        return workload_and_axis_title(self.workload, self.fixed_axis_values)
+        return workload_and_axis_values_title(self.workload, self.fixed_axis_values)
 
 
 def point_groups(
@@ -209,11 +209,11 @@ def point_groups(
 ) -> tuple[PointGroupOfAllConfigurations, ...]:
     """A workload's points, apart by every axis but the main one."""
     axis = horizontal_axis_name(
-        [point.key.axis for point in points]
+        [point.key.axis_values for point in points]
     ) or _load_axis_name_if_several_configurations(points)
-    by_others: dict[Axis, list[PointSummary]] = {}
+    by_others: dict[AxisValues, list[PointSummary]] = {}
     for point in points:
-        others = tuple(pair for pair in point.key.axis if pair[0] != axis)
+        others = tuple(pair for pair in point.key.axis_values if pair[0] != axis)
         by_others.setdefault(others, []).append(point)
     return tuple(
         PointGroupOfAllConfigurations(workload, others, axis, tuple(members))
@@ -223,7 +223,7 @@ def point_groups(
 
 def _load_axis_name_if_several_configurations(points: Sequence[PointSummary]) -> str:
     """Where nothing varies but the configuration: the load at which they are compared."""
-    names = [name for point in points for name, _ in point.key.axis]
+    names = [name for point in points for name, _ in point.key.axis_values]
     several = len({point.key.configuration for point in points}) > 1
     return next((name for name in _LOADS if several and name in names), "")
 
@@ -299,7 +299,9 @@ def operations_by_point_table(points: Sequence[PointSummary], point_namer: Namer
         )
         parts.append((point_namer(point), point.metrics, operations))
     table = _operations_table("Each operation by itself", parts)
-    levels = [point.level for point, part in zip(points, parts, strict=True) for _ in part[2]]
+    levels = [
+        point.verdict_level for point, part in zip(points, parts, strict=True) for _ in part[2]
+    ]
     rows = tuple(
         (*cells, verdict_cell(level)) for cells, level in zip(table.rows, levels, strict=True)
     )
@@ -406,7 +408,7 @@ def intended_latency_table(points: Sequence[PointSummary], point_namer: Namer) -
                 for key in names
                 for shown in (operation, other)
             ),
-            point.level,
+            point.verdict_level,
         )
         for operation, other in pairs
         if other is not None

@@ -131,13 +131,13 @@ def _gain_cells(group_largest_gain: GroupLargestGain) -> list[Text | str]:
     gain = group_largest_gain.largest_gain.cell
     return [
         literal_text(f"  {group_largest_gain.metric_name}"),
-        Text(percent_text(gain.gain_share, signed=True), style="bold"),
+        Text(percent_text(gain.relative_gain, signed=True), style="bold"),
         percent_interval_text(
             group_largest_gain.largest_gain.low, group_largest_gain.largest_gain.high
         ),
         literal_text(group_largest_gain.point_label),
         gain.comparison.verdict.value,
-        styled_verdict(gain.level),
+        styled_verdict(gain.verdict_level),
     ]
 
 
@@ -191,7 +191,7 @@ def _point_cells(
     *,
     has_repeats_column: bool,
 ) -> list[Text | str]:
-    own = tuple(pair for pair in point.key.axis if pair not in point_group.fixed_axis_values)
+    own = tuple(pair for pair in point.key.axis_values if pair not in point_group.fixed_axis_values)
     name = axis_values_text(own) or "all"
     return [
         literal_text(

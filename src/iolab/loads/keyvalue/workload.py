@@ -133,19 +133,19 @@ class DbBenchJob(AnyJob, Record, tag="db_bench"):
     database: str = ""
     options: tuple[tuple[str, str], ...] = ()
 
-    def with_axis_values(self, axis: Iterable[tuple[str, int | str]]) -> DbBenchJob:
+    def with_axis_values(self, axis_values: Iterable[tuple[str, int | str]]) -> DbBenchJob:
         """The job with the axis values in place of its first ones."""
-        values: dict[str, Any] = dict(axis)
+        values: dict[str, Any] = dict(axis_values)
         block = parse_size(values.get("block_size", self.loaded.block_bytes))
         loaded = replace(self.loaded, block_bytes=block)
-        return replace(self, loaded=loaded, **self.fields_from_keys(axis))
+        return replace(self, loaded=loaded, **self.fields_from_keys(axis_values))
 
     @property
     def engine(self) -> EngineName:
         """What makes this load."""
         return DB_BENCH_ENGINE
 
-    def load_kind_and_mix(self, axis: Mapping[str, int | str]) -> tuple[str, str]:  # noqa: ARG002 - no axis has it
+    def load_kind_and_mix(self, axis_values: Mapping[str, int | str]) -> tuple[str, str]:  # noqa: ARG002 - no axis has it
         """See `AnyJob`."""
         return MIX_CLASS, f"{self.workload}{self.read_percent}"
 
@@ -340,7 +340,7 @@ class YcsbJob(AnyJob, Record, tag="ycsb"):
         """Whether the study's server is what it works against."""
         return True
 
-    def load_kind_and_mix(self, axis: Mapping[str, int | str]) -> tuple[str, str]:  # noqa: ARG002 - no axis has it
+    def load_kind_and_mix(self, axis_values: Mapping[str, int | str]) -> tuple[str, str]:  # noqa: ARG002 - no axis has it
         """See `AnyJob`."""
         return MIX_CLASS, " ".join(f"{operation.key}{share:g}" for operation, share in self.mix)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from iolab.analysis.points import Axis, PointSummary
+from iolab.analysis.points import AxisValues, PointSummary
 from iolab.core.configuration import limit_metric_text
 from iolab.core.metric import VerdictLevel
 from iolab.core.study import Study
@@ -49,10 +49,11 @@ def read_beats_recompute_sentence(points: Sequence[PointSummary], axis_name: str
     usable = [
         (place, mean < recompute)
         for point in points
-        if point.level is not VerdictLevel.INVALID
+        if point.verdict_level is not VerdictLevel.INVALID
         and (mean := point.metric_value(PREFIX_MEAN_KEY)) is not None
         and (recompute := point.metric_value(RECOMPUTE.key)) is not None
-        and (place := axis_value_as_number(axis_name, dict(point.key.axis)[axis_name])) is not None
+        and (place := axis_value_as_number(axis_name, dict(point.key.axis_values)[axis_name]))
+        is not None
     ]
     if not usable:
         return ""
@@ -76,13 +77,19 @@ def read_beats_recompute_sentence(points: Sequence[PointSummary], axis_name: str
 
 def _usable_points_by_axes_without_rate(
     study: Study, points: Sequence[PointSummary]
-) -> Mapping[tuple[str, str, Axis], list[PointSummary]]:
+) -> Mapping[tuple[str, str, AxisValues], list[PointSummary]]:
     """Those that are not invalid, by workload, configuration and all axes but the rate."""
-    grouped: dict[tuple[str, str, Axis], list[PointSummary]] = {}
+    grouped: dict[tuple[str, str, AxisValues], list[PointSummary]] = {}
     for point in points:
         is_own = isinstance(study.workload(point.key.workload).job, KvCacheJob)
-        if is_own and point.level is not VerdictLevel.INVALID and point.metric_value(REQUESTS.key):
-            others = tuple(pair for pair in point.key.axis if pair[0] != KvCacheJob.limit_axis)
+        if (
+            is_own
+            and point.verdict_level is not VerdictLevel.INVALID
+            and point.metric_value(REQUESTS.key)
+        ):
+            others = tuple(
+                pair for pair in point.key.axis_values if pair[0] != KvCacheJob.limit_axis
+            )
             key = (point.key.workload, point.key.configuration, others)
             grouped.setdefault(key, []).append(point)
     return grouped
@@ -103,9 +110,9 @@ def _highest_rate_sentence(workload: Workload, points: Sequence[PointSummary]) -
         return f"Keeps {label} <= {format_ns(limit.latency_ns)} at no rate that was tried."
     best = max(within, key=lambda point: point.metric_value(REQUESTS.key) or 0.0)
     speed = best.metric_value(TRACE_SPEED.key)
-    others = tuple(pair for pair in best.key.axis if pair[0] != KvCacheJob.limit_axis)
+    others = tuple(pair for pair in best.key.axis_values if pair[0] != KvCacheJob.limit_axis)
     nominal = axis_value_as_number(
-        KvCacheJob.limit_axis, dict(best.key.axis).get(KvCacheJob.limit_axis, "")
+        KvCacheJob.limit_axis, dict(best.key.axis_values).get(KvCacheJob.limit_axis, "")
     )
     served = best.metric_value(REQUESTS.key) or 0.0
     facts = [
@@ -118,7 +125,7 @@ def _highest_rate_sentence(workload: Workload, points: Sequence[PointSummary]) -
         *([f"{metric_value_text(best.metrics[HIT_SHARE.key])} of blocks found"]),
         *([axis_values_text(others)] if others else []),
     ]
-    doubt = " (indicative)" if best.level is VerdictLevel.INDICATIVE else ""
+    doubt = " (indicative)" if best.verdict_level is VerdictLevel.INDICATIVE else ""
     text = (
         f"Serves {metric_value_text(best.metrics[REQUESTS.key])} of the {job.trace} trace "
         f"({', '.join(facts)}): {_tail_prefix_latency_text(best)}{doubt}."

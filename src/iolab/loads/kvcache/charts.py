@@ -44,7 +44,7 @@ def prefix_latency_and_rate_charts(
     workload: Workload, points: Sequence[PointSummary], styles: SeriesStyles
 ) -> tuple[Figure, ...]:
     """Latency and rate of prefixes over what is varied, with break-even; none of one point."""
-    axis = horizontal_axis_name([point.key.axis for point in points])
+    axis = horizontal_axis_name([point.key.axis_values for point in points])
     if axis is None:
         return ()
     lines = chart_lines_over_axis(points, axis, styles)

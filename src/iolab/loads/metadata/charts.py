@@ -210,8 +210,8 @@ def _mean_rate_label(
     statistics: OperationStatistics, point: PointStatistics, points: Sequence[PointStatistics]
 ) -> str:
     """The mean, before it what tells the points of a configuration apart; none where invalid."""
-    several = len({other.axis for other in points}) > 1
-    values = " ".join(str(value) for _, value in point.axis)
+    several = len({other.axis_values for other in points}) > 1
+    values = " ".join(str(value) for _, value in point.axis_values)
     mean = mean_rate_text(statistics)
     return f"{values}: {mean}" if several else mean
 

@@ -91,7 +91,7 @@ class PointStatistics(Record):
 
     configuration: str
     workload: str
-    axis: tuple[tuple[str, int | str], ...]
+    axis_values: tuple[tuple[str, int | str], ...]
     digest: str
     excluded_hosts: tuple[str, ...]
     results: tuple[RunResult, ...]
@@ -120,7 +120,7 @@ def _statistics_of_point(results: Sequence[RunResult]) -> PointStatistics:
     return PointStatistics(
         configuration=first.configuration,
         workload=first.workload,
-        axis=first.axis,
+        axis_values=first.axis_values,
         digest=first.digest,
         excluded_hosts=first.excluded_hosts,
         results=tuple(done),

@@ -187,7 +187,7 @@ def _operation_best_figures(
 ) -> Iterator[tuple[MetadataOperation, BestFigure]]:
     """Each operation on files; `rates` are the metrics of all its repeats together."""
     places = [
-        axis_values_text(point.axis),
+        axis_values_text(point.axis_values),
         f"without {', '.join(point.excluded_hosts)}" if point.excluded_hosts else "",
     ]
     for operation in point.operations:
@@ -209,7 +209,7 @@ def _operation_best_figures(
                     (n, metric_value_text(m)) for n, m in latencies if m and m.value is not None
                 ),
                 axis_text=", ".join(filter(None, places)),
-                level=operation.verdict_level,
+                verdict_level=operation.verdict_level,
                 run_key=(operation.median_result.digest, operation.median_result.repeat),
                 objection_code_and_text=_operation_objection_code_and_text(operation, point),
                 left_out_repeats_text=left_out_repeats_text,

@@ -119,7 +119,7 @@ def point_label(point: PointStatistics, study: Study) -> str:
     """A point for people: configuration where there are several, axis, hosts that are missing."""
     titles = study.configuration_titles
     parts = [titles.get(point.configuration, point.configuration)] if len(titles) > 1 else []
-    parts += [axis_values_text(point.axis)] if point.axis else []
+    parts += [axis_values_text(point.axis_values)] if point.axis_values else []
     parts += [f"without {', '.join(point.excluded_hosts)}"] if point.excluded_hosts else []
     return ", ".join(parts)
 
@@ -245,7 +245,7 @@ def iteration_statistics_document(results: Sequence[RunResult]) -> list[dict[str
         {
             "configuration": point.configuration,
             "workload": point.workload,
-            "axis": dict(point.axis),
+            "axis": dict(point.axis_values),
             "digest": point.digest,
             "excluded_hosts": list(point.excluded_hosts),
             "left_out": point.left_out_count,

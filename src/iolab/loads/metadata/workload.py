@@ -119,9 +119,9 @@ class MetadataJob(AnyJob, Record, tag="metadata"):
         """What one client's share needs: its files, a folder for each rank, and that of all."""
         return self.ranks * (self.files_per_rank + 1) + 1
 
-    def with_axis_values(self, axis: Iterable[tuple[str, int | str]]) -> MetadataJob:
+    def with_axis_values(self, axis_values: Iterable[tuple[str, int | str]]) -> MetadataJob:
         """The job with the axis values; a shift of a client's ranks follows their number."""
-        changes: dict[str, Any] = dict(axis)
+        changes: dict[str, Any] = dict(axis_values)
         if "ranks" in changes and self.rank_shift == self.ranks:
             changes["rank_shift"] = changes["ranks"]
         return replace(self, **changes)

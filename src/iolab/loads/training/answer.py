@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from iolab.analysis.points import Axis, PointSummary
+from iolab.analysis.points import AxisValues, PointSummary
 from iolab.core.metric import VerdictLevel
 from iolab.core.study import Study
 from iolab.core.workload import Workload
@@ -43,29 +43,29 @@ def accelerator_utilisation_sentences(study: Study, points: Sequence[PointSummar
 def accelerator_count_of_point(workload: Workload, point: PointSummary) -> int:
     """How many the point has, on its axis or by its job."""
     job = TrainingJob.require_type(workload.job)
-    return int(dict(point.key.axis).get(AXIS, job.accelerators))
+    return int(dict(point.key.axis_values).get(AXIS, job.accelerators))
 
 
 def _usable_points_by_axes_without_accelerators(
     study: Study, points: Sequence[PointSummary]
-) -> Mapping[tuple[str, str, Axis], list[PointSummary]]:
+) -> Mapping[tuple[str, str, AxisValues], list[PointSummary]]:
     """Those that are not invalid, by workload, configuration and all axes but accelerators."""
-    grouped: dict[tuple[str, str, Axis], list[PointSummary]] = {}
+    grouped: dict[tuple[str, str, AxisValues], list[PointSummary]] = {}
     for point in points:
         is_own = isinstance(study.workload(point.key.workload).job, TrainingJob)
         if (
             is_own
-            and point.level is not VerdictLevel.INVALID
+            and point.verdict_level is not VerdictLevel.INVALID
             and point.metric_value(UTILISATION.key)
         ):
-            others = tuple(pair for pair in point.key.axis if pair[0] != AXIS)
+            others = tuple(pair for pair in point.key.axis_values if pair[0] != AXIS)
             key = (point.key.workload, point.key.configuration, others)
             grouped.setdefault(key, []).append(point)
     return grouped
 
 
 def _workload_sentence(
-    workload: Workload, other_axis_values: Axis, points: Sequence[PointSummary]
+    workload: Workload, other_axis_values: AxisValues, points: Sequence[PointSummary]
 ) -> str:
     """`Keeps 24 emulated h100 accelerators of 3D U-Net at 92 %; 32 fall to 83 %, for …`."""
     job = TrainingJob.require_type(workload.job)
@@ -125,4 +125,4 @@ def _read_rate_text(point: PointSummary) -> str:
 
 
 def _indicative_suffix(point: PointSummary) -> str:
-    return " (indicative)" if point.level is VerdictLevel.INDICATIVE else ""
+    return " (indicative)" if point.verdict_level is VerdictLevel.INDICATIVE else ""

@@ -77,7 +77,7 @@ def step_parts_chart(
 
 
 def _other_axis_values_text(point: PointSummary) -> str:
-    return axis_values_text(tuple(pair for pair in point.key.axis if pair[0] != AXIS))
+    return axis_values_text(tuple(pair for pair in point.key.axis_values if pair[0] != AXIS))
 
 
 def _step_time_bars(
@@ -90,7 +90,7 @@ def _step_time_bars(
         style = styles[point.key.configuration]
         name = escape_invisible(style.label) if several else ""
         heading = ": ".join(filter(None, (name, _other_axis_values_text(point))))
-        doubt = "" if point.level is VerdictLevel.VALID else f" {point.level.value}"
+        doubt = "" if point.verdict_level is VerdictLevel.VALID else f" {point.verdict_level.value}"
         yield StackedBar(
             tuple(_step_time_parts(point, style.color)),
             heading if heading != before else "",
@@ -113,7 +113,7 @@ def _accelerators_above_threshold_sentence(
     fed = [
         accelerator_count_of_point(workload, point)
         for point in points
-        if point.level is not VerdictLevel.INVALID
+        if point.verdict_level is not VerdictLevel.INVALID
         and (point.metric_value(UTILISATION.key) or 0.0) >= job.threshold
     ]
     best = f"Up to {max(fed)} accelerators are" if fed else "No number of accelerators is"
@@ -139,7 +139,7 @@ def _step_parts_table(
             _other_axis_values_text(point),
             str(accelerator_count_of_point(workload, point)),
             *(metric_value_text(point.metrics.get(spec.key)) for spec, _ in PARTS),
-            point.level.value,
+            point.verdict_level.value,
         )
         for point in points
     ]

@@ -207,6 +207,6 @@ def _is_within_interval(metric: Metric) -> bool:
 
 
 def _result_name(result: RunResult) -> str:
-    axis = " ".join(f"{name}={value}" for name, value in result.axis)
+    axis = " ".join(f"{name}={value}" for name, value in result.axis_values)
     many = f" #{result.repeat}" if result.repeat > 1 else ""
     return f"{result.workload} {axis}".strip() + many

@@ -245,7 +245,7 @@ def table_items(value: object) -> Iterable[tuple[str, Any]]:
 class PeakPlace(NamedTuple):
     """Where on an axis the best of a workload was reached, as it was printed."""
 
-    axis: str
+    axis_name: str
     workload: str
     place: object
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.curves import session_load_findings
 from iolab.analysis.findings import LoadCurve, knee_findings
-from iolab.analysis.points import Axis, PointSummary
+from iolab.analysis.points import AxisValues, PointSummary
 from iolab.core.metric import RunResult
 from iolab.core.run import RunKey
 from iolab.core.workload import Workload
@@ -59,14 +59,14 @@ _MAIN_AXES: Final = (
 
 _OPACITY_MIN: Final = 0.45
 
-Knees = Mapping[tuple[str, Axis], int]
+Knees = Mapping[tuple[str, AxisValues], int]
 """The load from which more stops paying, by configuration and what else of the axes is held."""
 
 
 def chart_groups_over_load(brief: Brief, workloads: Sequence[Workload]) -> Charts:
     """Of each of these workloads rate and latency over the load, and latency by percentile."""
     knees = {
-        (bend.workload, bend.configuration, bend.fixed_axis): bend.load
+        (bend.workload, bend.configuration, bend.fixed_axis_values): bend.load
         for bend in knee_findings(brief.study, brief.points)
     }
     curves = session_load_findings(brief.study, brief.results).curves
@@ -80,7 +80,7 @@ def _workload_chart_groups(
     brief: Brief,
     workload: Workload,
     curves: Sequence[LoadCurve],
-    knees: Mapping[tuple[str, str, Axis], int],
+    knees: Mapping[tuple[str, str, AxisValues], int],
 ) -> Iterator[ChartGroup]:
     """Rate and latency over the load; apart from these, latency by percentile."""
     own = [point for point in brief.points if point.key.workload == workload.id]
@@ -119,13 +119,13 @@ def charts_over_axis(
     That is one against the other, but of sizes and mixes, whose points are different loads and no
     curve, and the lines that the first chart has no room for.
     """
-    axis = horizontal_axis_name([point.key.axis for point in points])
+    axis = horizontal_axis_name([point.key.axis_values for point in points])
     if axis is None:
         return BriefAndAppendixCharts([], [])
     own = {
         (curve.search.configuration, curve.search.fixed_axis_values): curve
         for curve in curves
-        if curve.search.workload.id == workload.id and curve.axis == axis
+        if curve.search.workload.id == workload.id and curve.axis_name == axis
     }
     lines = chart_lines_over_axis(points, axis, styles, own, knees)
     figures, others = _load_and_tradeoff_charts(workload, axis, lines)
@@ -161,7 +161,7 @@ def _load_and_tradeoff_charts(
     return BriefAndAppendixCharts(figures, [tradeoff])
 
 
-def horizontal_axis_name(axes: Sequence[Axis]) -> str | None:
+def horizontal_axis_name(axes: Sequence[AxisValues]) -> str | None:
     """The varied parameter to draw against; None if none has two values that are numbers."""
     varied = {}
     for name in dict.fromkeys(name for axis in axes for name, _ in axis):
@@ -179,14 +179,14 @@ def chart_lines_over_axis(
     points: Sequence[PointSummary],
     axis_name: str,
     styles: SeriesStyles,
-    curves: Mapping[tuple[str, Axis], LoadCurve] = MappingProxyType({}),
+    curves: Mapping[tuple[str, AxisValues], LoadCurve] = MappingProxyType({}),
     knees: Knees = MappingProxyType({}),
 ) -> list[ChartLine]:
     """One line for each configuration and each combination of the other parameters."""
-    grouped: dict[tuple[str, Axis], list[PointSummary]] = {}
+    grouped: dict[tuple[str, AxisValues], list[PointSummary]] = {}
     order = list(styles)
     for point in sorted(points, key=lambda summary: order.index(summary.key.configuration)):
-        fixed = tuple(pair for pair in point.key.axis if pair[0] != axis_name)
+        fixed = tuple(pair for pair in point.key.axis_values if pair[0] != axis_name)
         grouped.setdefault((point.key.configuration, fixed), []).append(point)
     combinations = list(dict.fromkeys(fixed for _, fixed in grouped))
     several = len({configuration for configuration, _ in grouped}) > 1
@@ -261,9 +261,9 @@ def latency_distribution_charts(
 
 def _axis_values_label(result: RunResult) -> str:
     """A point beside its curve: `iodepth 8`, or of several axes the values alone, for room."""
-    if len(result.axis) > 1:
-        return escape_invisible(", ".join(str(value) for _, value in result.axis))
-    return escape_invisible(axis_values_text(result.axis)) or "all I/Os"
+    if len(result.axis_values) > 1:
+        return escape_invisible(", ".join(str(value) for _, value in result.axis_values))
+    return escape_invisible(axis_values_text(result.axis_values)) or "all I/Os"
 
 
 def run_latency_distribution_chart(
@@ -281,7 +281,7 @@ def run_latency_distribution_chart(
 
 def run_curve_label(result: RunResult, configuration_title: str) -> str:
     """What a run is called on a chart; `configuration_title` is empty where there is only one."""
-    label = f"{configuration_title} {axis_values_text(result.axis[:1])}".strip()
+    label = f"{configuration_title} {axis_values_text(result.axis_values[:1])}".strip()
     return escape_invisible(label) or "all I/Os"
 
 

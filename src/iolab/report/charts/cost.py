@@ -153,7 +153,7 @@ def value_for_money_chart(
                 styles[rate.dividend.configuration].color,
                 capacity.value,
                 rate.value,
-                rate.dividend.level,
+                rate.dividend.verdict_level,
             )
             for capacity, rate in pairs
         ],

@@ -139,7 +139,7 @@ def best_lines_that_fit_chart(lines: Sequence[ChartLine], metric_key: str) -> li
     sign = 1.0 if metric_spec(metric_key).better is BetterDirection.HIGHER else -1.0
 
     def best_value_sort_key(line: ChartLine) -> tuple[bool, float]:
-        sound = [point for point in line.points if point.level is not VerdictLevel.INVALID]
+        sound = [point for point in line.points if point.verdict_level is not VerdictLevel.INVALID]
         values = [
             point.metrics.get(metric_key, UNKNOWN_METRIC).value for point in sound or line.points
         ]
@@ -411,7 +411,7 @@ def _line_chart_notes(
     if differing := _differing_loads_text(drawn_lines, quantities[0].key, axis_name):
         yield differing
     points = [point for line in lines for point in line.points]
-    levels = {point.level for line in drawn_lines for point in line.points}
+    levels = {point.verdict_level for line in drawn_lines for point in line.points}
     yield from not_valid_mark_notes(levels, has_bars=has_bars)
     yield from error_bar_notes(
         (p.metrics.get(quantity.key, UNKNOWN_METRIC) for p in points for quantity in quantities),
@@ -497,7 +497,7 @@ def line_and_point_marks(
 def markers_with_intervals(
     color: ColorToken,
     places: Sequence[tuple[float, float]],
-    levels: Sequence[VerdictLevel],
+    verdict_levels: Sequence[VerdictLevel],
     tip: MarkTooltip,
 ) -> list[Mark]:
     """Markers by verdict at these places, over the bars of the intervals that the tip tells."""
@@ -505,26 +505,28 @@ def markers_with_intervals(
         (x, ends[0], x, ends[1]) for (x, _), ends in zip(places, tip.intervals, strict=True) if ends
     ]
     known = [bool(ends) for ends in tip.intervals]
-    drawn = Markers(color=color, places=places, levels=levels, have_intervals=known, tip=tip)
+    drawn = Markers(
+        color=color, places=places, levels=verdict_levels, have_intervals=known, tip=tip
+    )
     return [LineSegments(color=color, segments=bars), drawn] if bars else [drawn]
 
 
 def connecting_line_marks(
     color: ColorToken,
     places: Sequence[tuple[float, float]],
-    levels: Sequence[VerdictLevel],
+    verdict_levels: Sequence[VerdictLevel],
     dash: Sequence[float],
 ) -> list[Mark]:
     """The line through places that are not invalid; those stand alone."""
-    joined = not_invalid_places(places, levels)
+    joined = not_invalid_places(places, verdict_levels)
     return [LineMark(color=color, places=joined, dash=dash)] if len(joined) > 1 else []
 
 
 def not_invalid_places(
-    places: Sequence[tuple[float, float]], levels: Sequence[VerdictLevel]
+    places: Sequence[tuple[float, float]], verdict_levels: Sequence[VerdictLevel]
 ) -> list[tuple[float, float]]:
     """The places whose points are not invalid."""
-    both = zip(places, levels, strict=True)
+    both = zip(places, verdict_levels, strict=True)
     return [place for place, level in both if level is not VerdictLevel.INVALID]
 
 
@@ -586,14 +588,15 @@ def prediction_note(curves: Sequence[LoadCurve], metric_key: str) -> str:
     knees = ", ".join(load_with_interval_text(curve.knee) for curve in drawn)
     guessed = any(not point.measured for curve in drawn for point in curve.points)
     dots = "Open circles: predicted, not measured, with their 95 % band. " if guessed else ""
-    unit = " VMs per node" if any(curve.axis == "vms_per_node" for curve in drawn) else ""
+    unit = " VMs per node" if any(curve.axis_name == "vms_per_node" for curve in drawn) else ""
     return f"{dots}Dotted upright: the knee, at {knees}{unit}."
 
 
 def point_axis_value(point: PointSummary, axis_name: str) -> float | None:
     """The point's value of that axis as a number, None when it has none."""
     return next(
-        (axis_value_as_number(name, v) for name, v in point.key.axis if name == axis_name), None
+        (axis_value_as_number(name, v) for name, v in point.key.axis_values if name == axis_name),
+        None,
     )
 
 
@@ -603,13 +606,13 @@ class PlottedPoint(NamedTuple):
     axis_value: float
     metric_value: float
     interval: tuple[float, float] | None
-    level: VerdictLevel
+    verdict_level: VerdictLevel
 
 
 def points_on_axis(line: ChartLine, axis_name: str, metric_key: str) -> list[PlottedPoint]:
     """Each point that has both values, by its place on the axis."""
     places = [
-        PlottedPoint(x, metric.value, metric.displayable_interval, point.level)
+        PlottedPoint(x, metric.value, metric.displayable_interval, point.verdict_level)
         for point in line.points
         if (x := point_axis_value(point, axis_name)) is not None
         and (metric := point.metrics.get(metric_key, UNKNOWN_METRIC)).value is not None
@@ -679,10 +682,10 @@ def _axis_place_text(axis_name: str, value: float, line: ChartLine) -> str:
     )
 
 
-def shared_or_worst_verdict_text(levels: Sequence[VerdictLevel]) -> str:
+def shared_or_worst_verdict_text(verdict_levels: Sequence[VerdictLevel]) -> str:
     """How far several points can be trusted: `all valid`, or the worst of them."""
-    worst = worst_level(levels)
-    return f"all {worst.value}" if len(set(levels)) == 1 else f"at worst {worst.value}"
+    worst = worst_level(verdict_levels)
+    return f"all {worst.value}" if len(set(verdict_levels)) == 1 else f"at worst {worst.value}"
 
 
 def quantities_table(
@@ -698,7 +701,7 @@ def quantities_table(
         for line in lines
         for point in line.points
         for row in _point_and_run_rows(
-            line.name, str(dict(point.key.axis).get(axis_name, "")), point, quantities
+            line.name, str(dict(point.key.axis_values).get(axis_name, "")), point, quantities
         )
     ]
     first = quantities[0].key
@@ -723,12 +726,12 @@ def _points_table(
         row_of_cells(
             subject,
             line.full_name,
-            str(dict(point.key.axis).get(axis_name, "")),
+            str(dict(point.key.axis_values).get(axis_name, "")),
             *(
                 metric_value_text(point.metrics.get(quantity.key, UNKNOWN_METRIC))
                 for quantity in quantities
             ),
-            point.level,
+            point.verdict_level,
         )
         for line in lines
         for point in line.points
@@ -803,7 +806,7 @@ def _point_and_run_rows(
 ) -> Iterator[tuple[Cell, ...]]:
     """The point's row, and one for each of its runs where there are several."""
     runs = point.runs
-    rows = [(str(runs[0].repeat) if len(runs) == 1 else "all", point.metrics, point.level)]
+    rows = [(str(runs[0].repeat) if len(runs) == 1 else "all", point.metrics, point.verdict_level)]
     if len(runs) > 1:
         rows += [(str(run.repeat), run.metrics, run.verdict.level) for run in runs]
     for repeat, metrics, level in rows:

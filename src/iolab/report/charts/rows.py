@@ -117,13 +117,14 @@ def charts_by_unit(
 class Dot(Record):
     """One configuration's figure; `note` is told of it, as where it was reached.
 
-    `level` is None for what nobody judged, `title` the whole name where `name` is a short one.
+    `verdict_level` is None for what nobody judged, `title` the whole name where `name` is a short
+    one.
     """
 
     name: str
     color: ColorToken
     value: Metric
-    level: VerdictLevel | None = None
+    verdict_level: VerdictLevel | None = None
     note: str = ""
     title: str = ""
 
@@ -213,7 +214,10 @@ def _best_dots_in_order(
     measured = [dot for dot in dots if _value_and_interval_ends(dot)]
     ranked = sorted(
         measured,
-        key=lambda dot: (dot.level is VerdictLevel.INVALID, -sign * (dot.value.value or 0.0)),
+        key=lambda dot: (
+            dot.verdict_level is VerdictLevel.INVALID,
+            -sign * (dot.value.value or 0.0),
+        ),
     )[:max_count]
     return tuple(dot for dot in measured if dot in ranked)
 
@@ -313,7 +317,7 @@ def _lane_marks(lanes: Sequence[_DotLane], scale: Scale) -> Iterator[Mark]:
             yield LineSegments(color=color, segments=spread, width=3, opacity=0.45)
         texts = [", ".join(filter(None, (lane.row.title, lane.dot.note))) for lane in own]
         tip = MarkTooltip(own[0].dot.title or own[0].dot.name, texts=texts)
-        levels = [lane.dot.level or VerdictLevel.VALID for lane in own]
+        levels = [lane.dot.verdict_level or VerdictLevel.VALID for lane in own]
         known = [lane.dot.value.displayable_interval is not None for lane in own]
         yield Markers(color=color, places=places, levels=levels, have_intervals=known, tip=tip)
         rights = [max((x, *(s[2] for s in spread if s[1] == y))) for x, y in places]
@@ -339,7 +343,7 @@ def _dot_chart_notes_text(dots: Sequence[Dot], total_dot_count: int) -> str:
         notes.append("A line through a dot is what rounding leaves open.")
     notes += missing_interval_marker_notes([dot.value for dot in dots])
     notes += too_wide_interval_notes([dot.value for dot in dots], "dots")
-    notes += not_valid_mark_notes({dot.level for dot in dots if dot.level})
+    notes += not_valid_mark_notes({dot.verdict_level for dot in dots if dot.verdict_level})
     if len(dots) < total_dot_count:
         notes.append(
             f"The best of each, {len(dots)} of {counted_noun(total_dot_count, 'dot')}; "
@@ -446,7 +450,7 @@ class LabelledPoint(NamedTuple):
     color: ColorToken
     x: Metric
     y: Metric
-    level: VerdictLevel | None
+    verdict_level: VerdictLevel | None
 
 
 def labelled_points_plot(points: Sequence[LabelledPoint], divisor_unit: str = "") -> Plot:

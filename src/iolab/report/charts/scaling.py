@@ -71,7 +71,7 @@ class ScalingLine(Record):
         points = tuple(
             replace(
                 step.point,
-                key=replace(step.point.key, axis=((HOSTS_AXIS, step.host_count),)),
+                key=replace(step.point.key, axis_values=((HOSTS_AXIS, step.host_count),)),
                 metrics={**step.point.metrics, EFFICIENCY.key: step.efficiency},
             )
             for step in self.scaling.steps
@@ -181,7 +181,7 @@ def _scaling_step_row(line: ScalingLine, step: ScalingStep) -> tuple[Cell, ...]:
         value_text(line.scaling.ideal_rate(step.host_count), rate.unit),
         metric_value_text(step.efficiency),
         "by definition" if first else interval_and_runs_text(step.efficiency),
-        step.point.level,
+        step.point.verdict_level,
     )
 
 
@@ -219,7 +219,7 @@ def _scaling_sentence(line: ScalingLine, *, with_name: bool) -> str:
     first, last = scaling.first_step, scaling.steps[-1]
     values = [step.point.metrics[scaling.metric] for step in (first, last)]
     times = (values[1].value or 0.0) / (values[0].value or 1.0)
-    trust = shared_or_worst_verdict_text([step.point.level for step in scaling.steps])
+    trust = shared_or_worst_verdict_text([step.point.verdict_level for step in scaling.steps])
     name = _line_name_prefix(line) if with_name else ""
     text = (
         f"{name}from {metric_value_text(values[0])} of {counted_noun(first.host_count, 'host')} to "

@@ -527,12 +527,12 @@ def _places_with_value(line: Line) -> list[tuple[float, float]]:
     return [(x, y) for x, y in line.places if y is not None]
 
 
-def _verdict_marker_svg_path(level: VerdictLevel, size: float) -> str:
+def _verdict_marker_svg_path(verdict_level: VerdictLevel, size: float) -> str:
     """The marker of a verdict: a circle is valid, a diamond indicative, a cross invalid."""
     r = _coord_text(math.sqrt(size) / 2)
-    if level is VerdictLevel.VALID:
+    if verdict_level is VerdictLevel.VALID:
         return f"M{r},0A{r},{r},0,1,1,-{r},0A{r},{r},0,1,1,{r},0Z"
-    if level is VerdictLevel.INDICATIVE:
+    if verdict_level is VerdictLevel.INDICATIVE:
         return f"M0,-{r}L{r},0L0,{r}L-{r},0Z"
     r = _coord_text(0.35 * math.sqrt(size))
     return f"M-{r},-{r}L{r},{r}M{r},-{r}L-{r},{r}"

@@ -116,7 +116,7 @@ def latency_tradeoff_chart(
             [
                 f"Points are joined in the order of {axis_name_text(axis_name)}.",
                 *([f"Dashed: {latencies[1].label}."] if len(latencies) > 1 else []),
-                *not_valid_mark_notes({point.level for *_, point in every}),
+                *not_valid_mark_notes({point.verdict_level for *_, point in every}),
                 *_error_bar_notes(every, keys),
                 *_knee_and_limit_legend(drawn, held),
                 *hidden_lines_notes(lines, drawn),
@@ -143,7 +143,9 @@ def points_along_line(
         at = point_axis_value(point, axis_name)
         x, y = (point.metrics.get(key, UNKNOWN_METRIC).value for key in (rate_key, latency_key))
         if at is not None and x is not None and y is not None:
-            ordered.append((at, TradeoffPoint(str(dict(point.key.axis)[axis_name]), x, y, point)))
+            ordered.append(
+                (at, TradeoffPoint(str(dict(point.key.axis_values)[axis_name]), x, y, point))
+            )
     return [place for _, place in sorted(ordered, key=lambda pair: pair[0])]
 
 
@@ -166,7 +168,7 @@ def _line_marks(
         )
         for *_, point in line_points
     ]
-    levels = [point.level for *_, point in line_points]
+    levels = [point.verdict_level for *_, point in line_points]
     tip = MarkTooltip(name, ends, texts=[text for text, *_ in line_points])
     return [
         *connecting_line_marks(line.color, places, levels, dash),
@@ -255,7 +257,7 @@ def _tradeoff_sentence(
             f"({axis_name} {text})"
             for text, rate, value, _ in (line_places[0], line_places[-1])[: len(line_places)]
         ]
-        trust = shared_or_worst_verdict_text([place[3].level for place in line_places])
+        trust = shared_or_worst_verdict_text([place[3].verdict_level for place in line_places])
         start = "From " if not name else "from "
         joined = f"{start}{' to '.join(parts)}" if len(parts) > 1 else parts[0]
         sentences.append(f"{name}{joined}; {trust}.")

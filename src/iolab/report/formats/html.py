@@ -261,8 +261,8 @@ def _table_markup(
     return Markup(table_html(table, anchors, caption=caption, label=label))  # noqa: S704 - it escapes what is foreign
 
 
-def _verdict_badge_markup(level: VerdictLevel, anchor: str | None) -> Markup:
-    return Markup(verdict_badge_html(level, anchor))  # noqa: S704 - the same
+def _verdict_badge_markup(verdict_level: VerdictLevel, anchor: str | None) -> Markup:
+    return Markup(verdict_badge_html(verdict_level, anchor))  # noqa: S704 - the same
 
 
 def _escaped_template_value(value: object) -> object:

@@ -370,7 +370,7 @@ def _add_run_counts(
 
 def _add_point_gauges(samples: _SampleLines, point: PointSummary, at_s: float | None) -> None:
     labels = _point_labels(point.key)
-    samples.add_sample(VERDICT, (*labels, ("level", point.level.value)), 1, at_s)
+    samples.add_sample(VERDICT, (*labels, ("level", point.verdict_level.value)), 1, at_s)
     for key, metric in point.metrics.items():
         if not is_known_metric(key):
             continue
@@ -408,7 +408,9 @@ def _add_operation_counters(
     """Counters of each point and operation, which go on from run to run."""
     series: dict[Labels, list[CumulativeOperations]] = {}
     for result, run in counters.runs:
-        key = PointKey(result.configuration, result.workload, result.axis, result.excluded_hosts)
+        key = PointKey(
+            result.configuration, result.workload, result.axis_values, result.excluded_hosts
+        )
         for number, counted in run.operations_by_number.items():
             named = (*_point_labels(key), ("operation", operation_name_of_run(result, number)))
             series.setdefault(named, []).append(counted)
@@ -487,7 +489,7 @@ def _point_labels(point_key: PointKey) -> Labels:
     return (
         ("configuration", point_key.configuration),
         ("workload", point_key.workload),
-        ("point", axis_values_text(point_key.axis)),
+        ("point", axis_values_text(point_key.axis_values)),
     )
 
 

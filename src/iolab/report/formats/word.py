@@ -136,7 +136,7 @@ def _add_table(document: Document, table: Table) -> None:
 
 
 def _write_cell(paragraph: WordParagraph, cell: Cell, *, is_number: bool, is_small: bool) -> None:
-    sign = f"{verdict_mark(cell.level)} " if cell.level else ""
+    sign = f"{verdict_mark(cell.verdict_level)} " if cell.verdict_level else ""
     run = paragraph.add_run(escape_invisible(f"{sign}{cell.one_line_text}"))
     run.bold = cell.is_bold
     if is_small:
