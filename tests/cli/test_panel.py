@@ -107,3 +107,23 @@ def test_the_bar_on_top_counts_runs_and_the_part_of_the_current_one() -> None:
     assert half.completed_share_of_runs == pytest.approx(1.5 / 4)
     assert half.at_time(1e6).completed_share_of_runs == pytest.approx(2 / 4)
     assert replace(started, ended_run_count=4).completed_share_of_runs == 1
+
+
+def test_bars_of_phases_stand_below_each_other_and_say_when_they_take_longer() -> None:
+    run = PLAN.runs[2]
+    lines = []
+    for phase, expected_s, now_s in (
+        (SessionPhase.IDLE, 1.0, 0.5),
+        (SessionPhase.GENERATOR_LIMIT, 1.0, 0.5),
+        (SessionPhase.PRECONDITION, 6.0, 3.0),
+        (SessionPhase.MEASURE, 6.0, 7.2),
+    ):
+        state = SessionProgress("study", 6, 0, 1, 0.0, 10.0, 0.0, now_s=0.0)
+        state = state.after_event(RunPreparing(run), 0.0)
+        detail = "fio's limit, on a null target"
+        state = state.after_event(SessionPhaseStarted(phase, run, detail, expected_s), 0.0)
+        lines.append(drawn(state.at_time(now_s), 80)[2])
+    assert len({min(line.find(mark) for mark in "━─" if mark in line) for line in lines}) == 1
+    assert all(line.rstrip().endswith("on a null target") for line in lines[:2])
+    assert " 3 of 6 s" in lines[2]
+    assert " 7 s (6 s planned)" in lines[3]

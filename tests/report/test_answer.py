@@ -715,3 +715,17 @@ def test_repeats_that_are_left_out_stand_beside_their_own_figure() -> None:
     )
     first = fast_facts(brief, (ahead,), ())[0]
     assert first.note.endswith("of One (1 of 3 repeats invalid)")
+
+
+def test_what_a_kind_of_load_says_goes_on_a_demonstration_in_small_letters() -> None:
+    made = study("one")
+    prefix = "Demonstration, not drives: "
+
+    def told(text: str) -> str:
+        return study_answer(
+            made, (figure("one", 1e3),), RUNS, (), (), text, demonstration_prefix=prefix
+        ).sentence
+
+    assert told("Serves 24 requests/s.").startswith(f"{prefix}serves 24")
+    title = made.workloads[0].title
+    assert told(f"{title}: serves 24.").startswith(f"{prefix}{title}: serves")

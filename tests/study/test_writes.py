@@ -44,7 +44,7 @@ def test_bytes_that_need_no_speed_are_exact_and_the_rest_is_seconds(
         known,
         (open_s, open_s),
     )
-    assert ("per GB/s" in forecast.forecast_sentence) is (open_s > 0)
+    assert ("at 1 GB/s" in forecast.forecast_sentence) is (open_s > 0)
 
 
 def test_what_is_written_until_steady_is_in_the_forecast() -> None:

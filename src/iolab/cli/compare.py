@@ -26,6 +26,7 @@ from iolab.cli.output import (
     print_raw,
     print_renderables,
     report_left_out_session,
+    wrap_for_terminal,
 )
 from iolab.errors import ExitCode, Fault, StoreError, UsageError
 from iolab.text import capitalised, counted_noun, list_text, one_line, quote_value
@@ -566,7 +567,7 @@ def _read_session_side_or_warn(
     except UsageError as error:
         if is_named_by_user:
             raise
-        print_message(one_line(f"Left out: {error}"))
+        print_message(wrap_for_terminal(one_line(f"Left out: {error}")))
         return None
 
 

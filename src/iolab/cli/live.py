@@ -36,9 +36,12 @@ if TYPE_CHECKING:
     from rich.console import ConsoleOptions
     from rich.live import Live
 
-_LABEL: Final = 11
-_VALUE: Final = 11
+_LABEL: Final = 12
+_VALUE: Final = 10
 """Widths of the name and the value of a figure, so that they do not jump as numbers change."""
+
+_SHORT_PHASE_NAMES: Final = {SessionPhase.GENERATOR_LIMIT: "null target"}
+"""What the panel calls phases whose names would push their bars out of the column."""
 
 _GAP: Final = 2
 _BAR_LEAST: Final = 16
@@ -112,7 +115,7 @@ def _run_line(progress: SessionProgress, run: PlannedRun) -> Text:
 def _phase_line(progress: SessionProgress, width: int, *, ascii_only: bool) -> Text:
     if progress.phase is None:
         return Text("getting ready", style=QUIET_STYLE)
-    name = progress.phase.value
+    name = _SHORT_PHASE_NAMES.get(progress.phase, progress.phase.value)
     warming = (
         progress.phase is SessionPhase.MEASURE
         and progress.phase_elapsed_s < progress.warmup_s
@@ -122,7 +125,11 @@ def _phase_line(progress: SessionProgress, width: int, *, ascii_only: bool) -> T
     elapsed, expected = progress.phase_elapsed_s, progress.phase_expected_s
     if expected is not None and expected >= 1:
         text.append(progress_bar(elapsed / expected, max(width // 3, 10), ascii_only=ascii_only))
-        text.append(f" {elapsed:.0f} of {format_duration_s(expected)}")
+        planned = format_duration_s(expected)
+        is_late = round(elapsed) > round(expected)
+        text.append(
+            f" {elapsed:.0f} s ({planned} planned)" if is_late else f" {elapsed:.0f} of {planned}"
+        )
     else:
         text.append(f"{elapsed:.0f} s")
     if progress.phase is SessionPhase.MEASURE and progress.current_guest_count_text:

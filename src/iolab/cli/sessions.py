@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -94,7 +95,9 @@ def session_list_renderables(
     lines = listing.lines if show_all else listing.lines[:SHOWN_MAX]
     rows: list[list[Text | str]] = []
     for line in lines:
-        name = literal_text(_session_path_argument(line, directory), "bold")
+        # From here, where that is shorter: the answer beside it needs the room.
+        paths = (_session_path_argument(line, directory), os.path.relpath(line.folder.path))
+        name = literal_text(min(paths, key=len), "bold")
         if line.summary is None:
             rows.append([name, "", "", literal_text(line.fault or "Not read in time.")])
             continue

@@ -183,9 +183,12 @@ def study_answer(
     )
     own = StudyAnswer(load_kind_text, MEASURE_AGAIN if are_indicative else "")
     answer = own if load_kind_text else _best_figures_answer(rows, study)
-    return replace(
-        answer, sentence=_answer_with_prefix(demonstration_prefix, f"{caveat}{answer.sentence}")
-    )
+    sentence = _answer_with_prefix(demonstration_prefix, f"{caveat}{answer.sentence}")
+    titles = (*study.configuration_titles.values(), *study.workload_titles.values())
+    is_verb_first = bool(load_kind_text) and not caveat and not load_kind_text.startswith(titles)
+    if demonstration_prefix and is_verb_first:
+        sentence = f"{demonstration_prefix}{uncapitalised(load_kind_text)}"
+    return replace(answer, sentence=sentence)
 
 
 def _answer_with_prefix(prefix: str, text: str) -> str:

@@ -77,7 +77,7 @@ class WriteForecast(Record):
     def forecast_sentence(self) -> str:
         """A sentence for people, with what it assumes."""
         least = "at least " if self.depends_on_target_speed or self.extra_run_count else "about "
-        parts = [f"{least}{format_bytes(self.least_bytes)} over all hosts and runs"]
+        parts = [f"{least}{format_bytes(self.least_bytes)} in all"]
         if self.measured_runs:
             noun = "run" if self.measured_runs == 1 else "runs"
             parts.append(f", estimated from {self.measured_runs} finished {noun}")
@@ -87,9 +87,7 @@ class WriteForecast(Record):
             if last > first:
                 size = f"{size} to {_decimal_size_text(last)}"
                 time = f"{time} to {format_duration_s(last)}"
-            parts.append(
-                f"; plus {size} per GB/s of a {self.writer}'s write speed ({time} of writing)"
-            )
+            parts.append(f", and what each {self.writer} writes in {time}: {size} at 1 GB/s")
         if self.extra_run_count:
             parts.append(f"; up to {self.extra_run_count} more runs are not counted")
         return "".join(parts)
