@@ -305,7 +305,7 @@ def test_figures_of_memory_are_no_headline_beside_those_of_storage() -> None:
     assert tells(text, "1 k IOPS (stored"), text
     assert "9 k IOPS" not in text
     alone = answer_text(study("one"), (cached,), RUNS, ())
-    assert tells(alone, "Not a storage result", "9 k IOPS", "more data than memory"), alone
+    assert tells(alone, "9 k IOPS", "no storage result", "more data than memory"), alone
     assert "storage result" not in answer_text(study("one"), (stored,), RUNS, ())
     assert "from\N{NO-BREAK SPACE}memory" in told(cached)[0][1].note
 
@@ -644,6 +644,9 @@ def test_a_question_for_machines_is_answered_with_their_number() -> None:
     assert tells(growing_on, "at least 4 hosts"), growing_on
     too_few = answer({1: (1e4,) * 3, 2: (2e4,) * 3})
     assert tells(too_few, "not known", "40 k IOPS"), too_few
+    sentence, _, rest = too_few.partition(". ")
+    assert "IOPS" not in sentence
+    assert rest.startswith("The target reaches")
 
 
 def test_figures_of_one_title_have_their_subjects() -> None:

@@ -6,12 +6,15 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from iolab.analysis.findings import BuyerNeed
+from iolab.analysis.findings import BuyerNeed, Recommendation
 from iolab.core.metric import VerdictLevel
+from iolab.report.choice import choice_answer
+from iolab.report.matrix import workload_rows
 from iolab.report.narrative import recommendation_sentence
 from iolab.report.phrases import ConfigurationNames
 from tests.analysis.findings.test_needs import PRICES, RATES, needs
 from tests.facts import tells
+from tests.report.test_answer import figure
 
 NAMES = ConfigurationNames({name: name.capitalize() for name in RATES})
 
@@ -87,3 +90,27 @@ def test_a_doubtful_verdict_and_large_figures_are_told() -> None:
     assert "indicative" in recommendation_sentence(
         replace(found, verdict_level=VerdictLevel.INDICATIVE), NAMES
     )
+
+
+def test_the_answer_tells_who_leads_over_all_workloads() -> None:
+    """A buyer of one configuration for all of them asks for that, of which no row tells."""
+    names = {name: name.capitalize() for name in RATES}
+    rows = workload_rows(
+        figure(owner, value, 0.005, title=workload)
+        for owner, own in RATES.items()
+        for workload, value in own.items()
+    )
+    found = needs()[BuyerNeed.PERFORMANCE]
+
+    def details(performance: Recommendation) -> str:
+        return choice_answer(rows, names, performance).details
+
+    assert tells(details(found), "all 3 workloads Performance", "1.84×", "High-capacity", "sure")
+    assert "not decided" in details(replace(found, is_certain=False))
+    turned = replace(
+        found, is_certain=False, leader_by_workload="mainstream", lead_factor_by_workload=1.02
+    )
+    both = ("depends on the weighing", "Performance by 1.84×", "Mainstream by 1.02×")
+    assert tells(details(turned), *both, "each counts the same")
+    for quiet in (replace(found, has_single_runs=True), replace(found, workloads=("one",))):
+        assert "Over" not in details(quiet)

@@ -505,6 +505,15 @@ def recommendations(study: Study, best: Sequence[BestPointFinding]) -> Iterator[
         )
 
 
+def performance_recommendation(
+    study: Study, best: Sequence[BestPointFinding]
+) -> Recommendation | None:
+    """Which has the best rates over all workloads; None where none can be compared."""
+    return next(
+        (each for each in recommendations(study, best) if each.need is BuyerNeed.PERFORMANCE), None
+    )
+
+
 class ValueForMoney(Record):
     """Best rates for money by configuration; no `scores` where these cannot be compared.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from iolab.analysis.findings import Recommendation
 from iolab.core.metric import VerdictLevel
 from iolab.record import Record
 from iolab.report.matrix import POINT_LOST, WorkloadRow
@@ -33,12 +34,16 @@ class StudyAnswer(Record):
 
 
 def choice_answer(
-    rows: Sequence[WorkloadRow], configuration_titles: Mapping[str, str], *, is_advice: bool = True
+    rows: Sequence[WorkloadRow],
+    configuration_titles: Mapping[str, str],
+    performance: Recommendation | None = None,
+    *,
+    is_advice: bool = True,
 ) -> StudyAnswer:
     """`b is the best in 3 of 4 workloads, a in writes; sure in 2: …`, or why none is.
 
-    `configuration_titles` are by the configurations' ids. Where it is no advice, as of a
-    demonstration, it says who was the best.
+    `configuration_titles` are by the configurations' ids, `performance` is which has the best rates
+    over all workloads. Where it is no advice, as of a demonstration, it says who was the best.
     """
     bests = [row.best for row in rows if row.best is not None]
     are_indicative = bool(bests) and all(
@@ -46,6 +51,9 @@ def choice_answer(
     )
     texts = [
         _leaders_sentence(rows, configuration_titles, is_advice=is_advice),
+        _lead_over_all_sentence(performance, configuration_titles, len(rows))
+        if performance
+        else "",
         _unsupported_leads_sentence(rows, configuration_titles),
         _chance_leads_sentence(rows, configuration_titles),
         _indistinguishable_workloads_sentence(rows, is_advice=is_advice),
@@ -54,6 +62,43 @@ def choice_answer(
     ]
     sentence, *details = filter(None, texts)
     return StudyAnswer(sentence, " ".join(details))
+
+
+def _lead_over_all_sentence(
+    performance: Recommendation, titles: Mapping[str, str], workload_count: int
+) -> str:
+    """Which leads by the mean rates of all workloads, and whether that is sure.
+
+    Where another leads when each workload counts the same, both. Empty of one workload, and of
+    single runs, whose leads stand beside each other already.
+    """
+    count = len(performance.workloads)
+    if count < 2 or performance.has_single_runs:
+        return ""
+    best, second, other = (
+        titles.get(name, name)
+        for name in (
+            performance.configuration,
+            performance.runner_up,
+            performance.leader_by_workload,
+        )
+    )
+    beginning = f"Over {_all_text(count) if count == workload_count else count} workloads"
+    lead = ratio_text(performance.lead_factor)
+    if performance.leader_by_workload:
+        kinds = kind_weights_text(performance.mean_kinds)
+        return (
+            f"{beginning} which leads depends on the weighing: {best} by {lead} ({kinds}), {other} "
+            f"by {ratio_text(performance.lead_factor_by_workload)} where each counts the same."
+        )
+    sure = "which is sure" if performance.is_certain else "not decided"
+    return f"{beginning} {best} has {lead} the rates of {second}, {sure}."
+
+
+def kind_weights_text(kinds: Sequence[str]) -> str:
+    """How much each kind of performance weighs in a mean: `IOPS and bandwidth half each`."""
+    shares = {2: "half", 3: "a third"}
+    return f"{list_text(kinds)} {shares.get(len(kinds), 'equal weight')} each"
 
 
 def _rows_by_leader(rows: Iterable[WorkloadRow]) -> dict[str, list[WorkloadRow]]:

@@ -6,7 +6,7 @@ No sentence without a finding. What an interval does not support is not said as 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import singledispatch
 from typing import TYPE_CHECKING, Final
 
@@ -33,6 +33,7 @@ from iolab.core.study import Study
 from iolab.core.workload import Direction
 from iolab.record import Record
 from iolab.report.bottleneck import bottleneck_sentence
+from iolab.report.choice import kind_weights_text
 from iolab.report.matrix import WorkloadRow, workload_rows
 from iolab.report.numbers import (
     MAYBE_CHANCE,
@@ -352,12 +353,6 @@ def _lead_by_weighting_text(
         f"{ratio_text(recommendation.lead_factor)}"
         f"{of}, {leader_title} by {factor} where {where}"
     )
-
-
-def kind_weights_text(kinds: Sequence[str]) -> str:
-    """How much each kind of performance weighs in a mean: `IOPS and bandwidth half each`."""
-    shares = {2: "half", 3: "a third"}
-    return f"{list_text(kinds)} {shares.get(len(kinds), 'equal weight')} each"
 
 
 def _undecided_recommendation_text(

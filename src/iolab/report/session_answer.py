@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from iolab.analysis.findings import best_point_findings
 from iolab.analysis.pairs import GainsByPair
 from iolab.analysis.points import PointSummary
+from iolab.analysis.ranked_findings import performance_recommendation
 from iolab.core.configuration import DEFAULT_CONFIGURATION
 from iolab.core.host import HostFacts
 from iolab.core.metric import RunResult, VerdictLevel
@@ -53,8 +55,8 @@ LACKING_SHOWN: Final = 2
 UNKNOWN_SHOWN: Final = 4
 """Figures that are not measurable which the answer names; others are counted."""
 
-FROM_MEMORY: Final = "Not a storage result, since memory answered the reads: "
-"""What stands before figures of reads that memory answered, where there are no others."""
+FROM_MEMORY: Final = ", which is no storage result: memory answered the reads."
+"""What follows figures of reads that memory answered, where there are no others."""
 
 MORE_DATA: Final = " Measure with more data than memory holds."
 """What follows them."""
@@ -172,7 +174,12 @@ def study_answer(
         return StudyAnswer(_answer_with_prefix(demonstration_prefix, f"{caveat}{classes}"))
     if _has_several_configurations(best_figures):
         names = configuration_titles or study.configuration_titles
-        choice = choice_answer(rows, names, is_advice=not demonstration_prefix)
+        choice = choice_answer(
+            rows,
+            names,
+            performance_recommendation(study, tuple(best_point_findings(study, points))),
+            is_advice=not demonstration_prefix,
+        )
         sentence = _answer_with_prefix(demonstration_prefix, choice.sentence)
         details = " ".join(filter(None, (caveat.strip(), choice.details)))
         return StudyAnswer(sentence, details)
@@ -183,7 +190,9 @@ def study_answer(
     )
     own = StudyAnswer(load_kind_text, MEASURE_AGAIN if are_indicative else "")
     answer = own if load_kind_text else _best_figures_answer(rows, study)
-    sentence = _answer_with_prefix(demonstration_prefix, f"{caveat}{answer.sentence}")
+    if caveat:
+        answer = StudyAnswer(caveat.strip(), answer.text)
+    sentence = _answer_with_prefix(demonstration_prefix, answer.sentence)
     titles = (*study.configuration_titles.values(), *study.workload_titles.values())
     is_verb_first = bool(load_kind_text) and not caveat and not load_kind_text.startswith(titles)
     if demonstration_prefix and is_verb_first:
@@ -193,7 +202,7 @@ def study_answer(
 
 def _answer_with_prefix(prefix: str, text: str) -> str:
     """The answer after how it begins; what is no name continues it in small letters."""
-    is_name_first = not text.startswith((TARGET, FROM_MEMORY, "How many ", "Only one "))
+    is_name_first = not text.startswith((TARGET, "How many ", "Only one "))
     return f"{prefix}{text if not prefix or is_name_first else uncapitalised(text)}"
 
 
@@ -225,7 +234,7 @@ def _best_figures_answer(rows: Sequence[WorkloadRow], study: Study) -> StudyAnsw
     )
     reached = f"{name} {verb} {list_text(texts)}."
     if not from_storage:
-        reached = f"{FROM_MEMORY}{uncapitalised(reached) if name == TARGET else reached}"
+        reached = f"{reached[:-1]}{FROM_MEMORY}"
         lost = f"{MORE_DATA}{lost}"
     details = (lost.strip(), MEASURE_AGAIN if are_indicative else "")
     return StudyAnswer(reached, " ".join(filter(None, details)))

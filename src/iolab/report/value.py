@@ -20,7 +20,7 @@ from iolab.analysis.quotients import (
 from iolab.analysis.ranked_findings import ValueForMoney, value_for_money
 from iolab.core.metric_spec import BetterDirection
 from iolab.record import Record
-from iolab.report.narrative import kind_weights_text
+from iolab.report.choice import kind_weights_text
 from iolab.report.numbers import DASH, ratio_text, value_text
 from iolab.report.phrases import terabytes_text
 from iolab.text import counted_noun, list_text
