@@ -136,7 +136,7 @@ def test_an_old_hdrhistogram_of_the_users_own_ycsb_does_no_harm(
     (tmp_path / "lib").mkdir()
     core = next(jar for jar in kit.classpath if Path(jar).name.startswith("core-"))
     (tmp_path / "lib" / "core.jar").symlink_to(core)
-    own = java_kit_of_jars("java", kit.classpath, ycsb=str(tmp_path))
+    own = java_kit_of_jars("java", kit.classpath, user_ycsb_folder=str(tmp_path))
     faults, logs, _ = measured(JOB, store, own, tmp_path)
     assert faults == ()
     assert [log.operation for log in logs] == [READ, UPDATE]

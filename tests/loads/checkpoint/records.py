@@ -77,7 +77,7 @@ def saved_and_restored(
     job: CheckpointJob = JOB, *, save: Change = same, restore: Change = same
 ) -> RunRecord:
     """The record of a client that saved and restored a checkpoint, with those changes."""
-    requests = job.checkpoint.total_bytes // 4096 // 8
+    requests = job.checkpoint_files.total_bytes // 4096 // 8
     bursts = [
         Burst(ios=requests, lat_ns=900_000, spans=8, direction=Direction.WRITE),
         Burst(ios=requests, lat_ns=900_000, spans=8, start_s=8.0, first_seq=8),

@@ -22,7 +22,7 @@ from tests.loads.checkpoint.records import (
     without_last_rank,
 )
 
-SIZE = JOB.checkpoint.total_bytes
+SIZE = JOB.checkpoint_files.total_bytes
 
 
 def judged(record: RunRecord, **target: Any) -> RunResult:

@@ -34,9 +34,9 @@ def test_a_custom_model_of_a_published_shape_has_the_published_bytes() -> None:
         (workload,) = load(text + keys).workloads
         job = CheckpointJob.require_type(workload.job)
         (published,) = load(STUDY.replace("70b", "8b") + "ranks = 8\n").workloads
-        size = CheckpointJob.require_type(published.job).checkpoint.total_bytes
-        assert (job.ranks, job.shape.parameter_count) == (ranks, 8_030_261_248)
-        assert job.checkpoint.total_bytes == pytest.approx(size, rel=1e-4)
+        size = CheckpointJob.require_type(published.job).checkpoint_files.total_bytes
+        assert (job.ranks, job.model_shape.parameter_count) == (ranks, 8_030_261_248)
+        assert job.checkpoint_files.total_bytes == pytest.approx(size, rel=1e-4)
         assert job.layout is (CheckpointLayout.ZERO3 if ranks == 8 else CheckpointLayout.MEGATRON)
 
 

@@ -47,7 +47,7 @@ def test_a_load_inserts_writes_twice_and_waits_for_its_compaction() -> None:
         80 + 1
     )
     assert fill_and_compaction_seconds(
-        YCSB, 2 * compacted_store_bytes(YCSB), embedded=False
+        YCSB, 2 * compacted_store_bytes(YCSB), is_embedded=False
     ) == pytest.approx(280 + 1)
 
 

@@ -194,7 +194,9 @@ def test_a_request_to_stop_ends_a_layout(monkeypatch: pytest.MonkeyPatch) -> Non
 
     async def stop_meanwhile() -> None:
         context = cast(SessionContext, session)
-        laying = session.driver._lay_out(context, session.run, [session.state], access, data_set)
+        laying = session.driver._lay_out_missing_objects(
+            context, session.run, [session.state], access, data_set
+        )
         task = asyncio.create_task(laying)
         await agent.begun.wait()
         session.stop.request_stop()

@@ -90,7 +90,7 @@ def _checkpoint_point_sentence(study: Study, point: PointSummary) -> str:
     job = _checkpoint_job(study, point)
     hosts = len(point.results[0].hosts) if point.results else 1
     facts = [
-        format_bytes(job.checkpoint.total_bytes),
+        format_bytes(job.checkpoint_files.total_bytes),
         *([f"tensors / {job.shrink}"] if job.shrink > 1 else []),
         str(job.layout),
         counted_noun(job.ranks, "rank"),
@@ -98,7 +98,7 @@ def _checkpoint_point_sentence(study: Study, point: PointSummary) -> str:
     ]
     durably = " durably" if job.durable is not SaveDurability.NONE else ""
     text = (
-        f"Saves a {job.shape.title} checkpoint ({', '.join(facts)}){durably} in "
+        f"Saves a {job.model_shape.title} checkpoint ({', '.join(facts)}){durably} in "
         f"{_metric_with_interval_text(point.metrics[SAVE.key])}"
     )
     restore = point.metrics.get(RESTORE.key)

@@ -67,16 +67,16 @@ def rank_times_chart(subject: str, hosts: Sequence[HostRun], color: ColorToken) 
 
 
 def _rank_end_times_plot(
-    times: PhaseRankTimes, hosts: Sequence[HostRun], color: ColorToken, index: int
+    rank_times: PhaseRankTimes, hosts: Sequence[HostRun], color: ColorToken, index: int
 ) -> Plot:
-    ranks = sorted(times.ranks, key=lambda rank: rank.run.rank)
+    ranks = sorted(rank_times.ranks, key=lambda rank: rank.run.rank)
     scale = linear_scale("ns", [float(rank.run.end_ns) for rank in ranks])
     last = ranks[-1].run.rank
     step = max(-(-(last + 1) // LABELS), 1)
     places = [(float(rank.run.rank), scale.to_scale_unit(rank.run.end_ns)) for rank in ranks]
-    slowest = times.slowest_rank
+    slowest = rank_times.slowest_rank
     at = (float(slowest.run.rank), scale.to_scale_unit(slowest.run.end_ns))
-    middle = scale.to_scale_unit(times.median_rank_end_ns)
+    middle = scale.to_scale_unit(rank_times.median_rank_end_ns)
     is_left = slowest.run.rank <= last / 2
     marks: list[Mark] = [
         LineSegments(color=MUTED, segments=[(None, middle, None, middle)], width=1.2),
@@ -97,19 +97,19 @@ def _rank_end_times_plot(
     ]
     axis = integer_axis(float(max(last, 1)), "rank", range(0, last + 1, step), low=0.0)
     ends = [LineEndLabel("median", middle, MUTED)]
-    title = capitalised(times.phase.value)
+    title = capitalised(rank_times.phase.value)
     return Plot(
         HEIGHT, marks, axis, scale, ends, title=title, top=HEAD + index * (HEAD + HEIGHT + BOTTOM)
     )
 
 
-def _slowest_rank_sentence(times: PhaseRankTimes, hosts: Sequence[HostRun]) -> str:
-    slowest = times.slowest_rank
+def _slowest_rank_sentence(rank_times: PhaseRankTimes, hosts: Sequence[HostRun]) -> str:
+    slowest = rank_times.slowest_rank
     return (
-        f"The {times.phase.value} ends with rank {slowest.run.rank} on "
+        f"The {rank_times.phase.value} ends with rank {slowest.run.rank} on "
         f"{hosts[slowest.host_index].host} after "
-        f"{value_text(times.start_to_last_rank_end_ns, 'ns')}, "
-        f"{times.slowest_to_median_time_ratio or 1:.2f} x the median."
+        f"{value_text(rank_times.start_to_last_rank_end_ns, 'ns')}, "
+        f"{rank_times.slowest_to_median_time_ratio or 1:.2f} x the median."
     )
 
 

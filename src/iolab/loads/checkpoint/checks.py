@@ -108,19 +108,21 @@ def check_slowest_rank(view: CheckpointView) -> CheckAnswer:
     return worst_answer((_slowest_rank_answer(view, found) for found in known), max_key="ratio")
 
 
-def _slowest_rank_answer(view: CheckpointView, times: PhaseRankTimes) -> CheckAnswer:
-    slowest = times.slowest_rank
+def _slowest_rank_answer(view: CheckpointView, rank_times: PhaseRankTimes) -> CheckAnswer:
+    slowest = rank_times.slowest_rank
     limit = ALIKE_SHARE * slowest.run.bytes
     alike = [
-        rank.run.end_ns for rank in times.ranks if abs(rank.run.bytes - slowest.run.bytes) <= limit
+        rank.run.end_ns
+        for rank in rank_times.ranks
+        if abs(rank.run.bytes - slowest.run.bytes) <= limit
     ]
-    ratio = times.start_to_last_rank_end_ns / max(median(alike), 1)
+    ratio = rank_times.start_to_last_rank_end_ns / max(median(alike), 1)
     published, own = (
-        times.rate_over_first_rank_bytes_per_s,
-        times.rate_over_slowest_rank_bytes_per_s,
+        rank_times.rate_over_first_rank_bytes_per_s,
+        rank_times.rate_over_slowest_rank_bytes_per_s,
     )
     evidence: EvidenceValues = {
-        "phase": times.phase.value,
+        "phase": rank_times.phase.value,
         "rank": slowest.run.rank,
         "host": view.hosts[slowest.host_index].host,
         "ratio": ratio,
@@ -128,7 +130,7 @@ def _slowest_rank_answer(view: CheckpointView, times: PhaseRankTimes) -> CheckAn
     }
     text = (
         f"Rank {slowest.run.rank} on {view.hosts[slowest.host_index].host} ends the "
-        f"{times.phase.value} after {format_ns(times.start_to_last_rank_end_ns)}, "
+        f"{rank_times.phase.value} after {format_ns(rank_times.start_to_last_rank_end_ns)}, "
         f"{ratio:.3g} times the median of its size"
     )
     if len(alike) > 1 and ratio > STRAGGLER:

@@ -66,7 +66,9 @@ def phase_command(
         "sequence": sequence,
     }
     if any(read.part_count for work in rank_works for read in work.files):
-        spec["items"] = [[item.count, item.size_bytes] for item in job.checkpoint.tensor_groups]
+        spec["items"] = [
+            [item.count, item.size_bytes] for item in job.checkpoint_files.tensor_groups
+        ]
     moved = sum(read.file.size_bytes for work in rank_works for read in work.files)
     limit_s = LIMIT_S_MIN + moved / SLOWEST_BYTES_PER_S
     return Command(

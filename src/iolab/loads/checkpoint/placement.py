@@ -62,7 +62,7 @@ def other_client_indexes_to_restore_from(
 def _rank_files(
     job: CheckpointJob, phase: PhaseName, client_count: int, rank: int
 ) -> Iterator[RankFile]:
-    saved, each = job.checkpoint.files_by_rank, job.ranks // client_count
+    saved, each = job.checkpoint_files.files_by_rank, job.ranks // client_count
     if phase is PhaseName.SAVE:
         yield from (RankFile(file, rank // each) for file in saved[rank])
         return

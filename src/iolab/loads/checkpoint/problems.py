@@ -77,7 +77,7 @@ def _checkpoint_element_faults(
     table: CheckpointTable, client_counts: list[int]
 ) -> Iterator[ElementFault]:
     yield from _model_element_faults(table)
-    shape, layout = table.shape, table.effective_layout
+    shape, layout = table.model_shape, table.effective_layout
     ranks = table.ranks or shape.ranks
     if layout is CheckpointLayout.ZERO3 and shape.pipeline_parallel > 1:
         has = (
@@ -240,7 +240,7 @@ def _space_fault(
         for client in [client_index_by_host[place.target.host]]
         for rank in range(client * each, (client + 1) * each)
     ]
-    needed = with_free_space_margin(sum(map(job.checkpoint.bytes_of_rank, ranks)))
+    needed = with_free_space_margin(sum(map(job.checkpoint_files.bytes_of_rank, ranks)))
     first = targets_on_file_system[0]
     if first.target_facts.free_bytes >= needed:
         return None

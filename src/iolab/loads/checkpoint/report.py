@@ -137,11 +137,11 @@ def workloads_table(study: Study) -> Table:
     rows = tuple(
         row_of_cells(
             workload.title,
-            job.shape.title,
+            job.model_shape.title,
             str(job.layout) if job.shrink == 1 else f"{job.layout}, tensors / {job.shrink}",
             f"{job.ranks:,}",
-            f"{job.checkpoint.file_count:,}",
-            format_bytes(job.checkpoint.total_bytes),
+            f"{job.checkpoint_files.file_count:,}",
+            format_bytes(job.checkpoint_files.total_bytes),
             str(job.durable),
             f"{job.restore_ranks:,} ranks" if job.restore_ranks else DASH,
         )

@@ -41,10 +41,10 @@ class CheckpointStudyKind(LoadStudyKind):
 
     def job_text(self, job: CheckpointJob) -> str:
         """See `LoadStudyKind`."""
-        checkpoint = job.checkpoint
+        checkpoint = job.checkpoint_files
         shrunk = f", tensors / {job.shrink}" if job.shrink > 1 else ""
         text = (
-            f"{job.shape.title} ({job.layout}{shrunk}): {counted_noun(job.ranks, 'rank')}, "
+            f"{job.model_shape.title} ({job.layout}{shrunk}): {counted_noun(job.ranks, 'rank')}, "
             f"{counted_noun(checkpoint.file_count, 'file')}, "
             f"{format_bytes(checkpoint.total_bytes)}, durable {job.durable}"
         )
@@ -91,7 +91,7 @@ class CheckpointStudyKind(LoadStudyKind):
 
     def run_writes(self, study: Study, point: Point, host_kind: HostStudyKind) -> RunWrites:  # noqa: ARG002
         """One checkpoint."""
-        return RunWrites(bytes=CheckpointJob.require_type(point.job).checkpoint.total_bytes)
+        return RunWrites(bytes=CheckpointJob.require_type(point.job).checkpoint_files.total_bytes)
 
     def verdict_limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[VerdictLimit]:  # noqa: ARG002
         """Saves that nothing makes durable."""

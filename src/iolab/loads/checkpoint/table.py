@@ -95,14 +95,14 @@ class CheckpointTable(LoadTable):
         entries = [
             (key, value) for key, value in self.non_null_keys_and_values() if key not in derived
         ]
-        ranks = self.ranks or self.shape.ranks
+        ranks = self.ranks or self.model_shape.ranks
         restore_ranks = (self.restore_ranks or ranks) if self.restore else 0
         entries += [("layout", self.effective_layout), ("ranks", ranks)]
         entries.append(("restore_ranks", restore_ranks))
         return CheckpointJob(**CheckpointJob.fields_from_keys(entries))
 
     @property
-    def shape(self) -> ModelShape:
+    def model_shape(self) -> ModelShape:
         """The model of that name."""
         if self.model in MODELS:
             return MODELS[self.model]
@@ -123,7 +123,7 @@ class CheckpointTable(LoadTable):
     @property
     def effective_layout(self) -> CheckpointLayout:
         """The one that is written, else the published one."""
-        return self.layout or CheckpointLayout(self.shape.layout)
+        return self.layout or CheckpointLayout(self.model_shape.layout)
 
     @property
     def headline_indicator(self) -> Indicator:

@@ -87,7 +87,7 @@ class CheckpointJob(AnyJob, Record, tag="checkpoint"):
     pipeline_parallel: int = 0
 
     @property
-    def shape(self) -> ModelShape:
+    def model_shape(self) -> ModelShape:
         """The model of that name, or the study's own."""
         if self.model != CUSTOM:
             return MODELS[self.model]
@@ -104,9 +104,9 @@ class CheckpointJob(AnyJob, Record, tag="checkpoint"):
         )
 
     @property
-    def checkpoint(self) -> CheckpointFiles:
+    def checkpoint_files(self) -> CheckpointFiles:
         """All its files."""
-        return plan_checkpoint(self.shape, self.layout, self.ranks, self.shrink)
+        return plan_checkpoint(self.model_shape, self.layout, self.ranks, self.shrink)
 
     @property
     def phases(self) -> tuple[PhaseName, ...]:
@@ -119,7 +119,7 @@ class CheckpointJob(AnyJob, Record, tag="checkpoint"):
 
     def bytes_of_phase(self, phase: PhaseName) -> int:
         """What all ranks together save, or want to restore."""
-        checkpoint = self.checkpoint
+        checkpoint = self.checkpoint_files
         if phase is PhaseName.SAVE or self.restore_ranks == self.ranks:
             return checkpoint.total_bytes
         # By other ranks the items are read, and not what tells of them.
@@ -151,7 +151,7 @@ class CheckpointJob(AnyJob, Record, tag="checkpoint"):
 
     def largest_client_space_bytes(self, client_count: int) -> int:
         """What the ranks of one client save: of the client that saves most."""
-        each, checkpoint = self.ranks // client_count, self.checkpoint
+        each, checkpoint = self.ranks // client_count, self.checkpoint_files
         return max(
             sum(checkpoint.bytes_of_rank(rank) for rank in range(first, first + each))
             for first in range(0, self.ranks, each)

@@ -203,7 +203,7 @@ class IoDriver(ProcessDriver):
             session,
             session.plan.neighbours_of_run(run),
             partial(self._neighbour_command, session),
-            _neighbour_reader,
+            _neighbour_output_reader,
         )
         return PhaseRunner(session, session.study.scenario, run, host_runs, halt, neighbours)
 
@@ -235,7 +235,7 @@ class IoDriver(ProcessDriver):
         return self._files.measure_reader(Job.require_type(run.point.job_on_host(host_run.name)))
 
 
-def _neighbour_reader(neighbour: NeighbourPlan, host_run: HostRunInProgress) -> OutputReader:
+def _neighbour_output_reader(neighbour: NeighbourPlan, host_run: HostRunInProgress) -> OutputReader:
     job = Job.require_type(neighbour.point.job_on_host(host_run.name))
     return _neighbour_engine(neighbour).measure_reader(job)
 

@@ -919,11 +919,11 @@ def _slower_device_answer(
     host: HostRun,
     direction: Direction,
     trace: DirectionTrace,
-    slower: _SlowerBios,
+    slower_bios: _SlowerBios,
     rank: tuple[float, int, float],
     host_suffix: str,
 ) -> CheckAnswer:
-    bios, share, error, windows = slower
+    bios, share, error, windows = slower_bios
     percentile, at, engine = rank
     bound = int(UPPER_NS[at])
     evidence: EvidenceValues = {

@@ -131,12 +131,12 @@ def compacted_store_bytes(job: KeyJob) -> int:
 
 
 def fill_and_compaction_seconds(
-    job: KeyJob, host_write_bytes_per_s: float, *, embedded: bool = True
+    job: KeyJob, host_write_bytes_per_s: float, *, is_embedded: bool = True
 ) -> float:
     """How long it takes to load it and to wait for its compaction."""
     moved_s = compacted_store_bytes(job) * LOAD_WRITES / host_write_bytes_per_s
     if isinstance(job, YcsbJob):
-        return job.records * (YCSB_INSERT_S if embedded else SERVER_INSERT_S) + moved_s
+        return job.records * (YCSB_INSERT_S if is_embedded else SERVER_INSERT_S) + moved_s
     return COMPACTION_WAIT_S + job.loaded.keys * INSERT_S + moved_s
 
 
@@ -268,7 +268,7 @@ def _fill_time_items(
             number += 1
             size += compacted_store_bytes(job)
             seconds += fill_and_compaction_seconds(
-                job, host_write_bytes_per_s, embedded=kind is ServerKind.EMBEDDED
+                job, host_write_bytes_per_s, is_embedded=kind is ServerKind.EMBEDDED
             )
             if isinstance(job, YcsbJob) and kind is ServerKind.MANAGED:
                 seconds += NODE_START_S + NODE_SETTLE_S

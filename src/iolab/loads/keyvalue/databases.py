@@ -350,7 +350,7 @@ async def _copy_and_inspect_user_database(
     )
     await remove_folder(workdir.host, trial)
     output = parse_db_bench_output(raw, b"")
-    return await _require_filled_database(workdir, job, output, None)
+    return await _verify_and_inspect_filled_database(workdir, job, output, None)
 
 
 async def _fill_database(
@@ -366,10 +366,10 @@ async def _fill_database(
     output = parse_db_bench_output(bytes(stdout), bytes(stderr))
     if fault := _fill_error(workdir, job.loaded, command, ending, output):
         raise fault
-    return await _require_filled_database(workdir, job, output, seed)
+    return await _verify_and_inspect_filled_database(workdir, job, output, seed)
 
 
-async def _require_filled_database(
+async def _verify_and_inspect_filled_database(
     workdir: WorkDirectory, job: DbBenchJob, output: DbBenchOutput, seed: int | None
 ) -> GoldenDatabase:
     """The database as its files have it. EngineError when they are not what was requested."""

@@ -42,7 +42,7 @@ from iolab.loads.keyvalue.databases import (
 )
 from iolab.loads.keyvalue.db_bench.engine import (
     DbBenchTask,
-    RocksdbPrograms,
+    RocksdbVersionCache,
     SeedRange,
     bench_command,
     bench_seed_range,
@@ -246,7 +246,7 @@ class YcsbDriver(LoadDriver):
                 session, run, YcsbJob.require_type(run.point.job), host_runs, tools
             )
         else:
-            await self._prepare_server(session, run, host_runs)
+            await self._prepare_server_for_run(session, run, host_runs)
         if not session.stop.is_requested:
             await watch_for_background_io(session, run, host_runs)
 
@@ -301,7 +301,7 @@ class YcsbDriver(LoadDriver):
         )
         host_run.engine_version = tools.ycsb_and_java_text
 
-    async def _prepare_server(
+    async def _prepare_server_for_run(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """A server that answers, with all records in it."""
@@ -417,7 +417,7 @@ class DbBenchDriver(LoadDriver):
     """One db_bench on each client; see `LoadDriver`."""
 
     def __init__(self) -> None:
-        self._programs = RocksdbPrograms()
+        self._programs = RocksdbVersionCache()
         self._loads: set[SeedRange] = set()
         self._tasks: set[SeedRange] = set()
         self._versions: dict[str, str] = {}

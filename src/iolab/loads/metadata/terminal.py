@@ -32,7 +32,7 @@ def operation_renderables(study: Study, results: Sequence[RunResult]) -> Iterato
     points = [point for point in statistics_of_points(results) if point.operations]
     if not points:
         return
-    table = _without_repeated_columns(iteration_summary_table(points, study, {}))
+    table = _without_empty_and_repeated_columns(iteration_summary_table(points, study, {}))
     starts = accumulate([0, *(len(point.operations) for point in points)])
     titles = (_point_line(study, point) for point in points)
     yield grouped_report_table(replace(table, groups=tuple(zip(starts, titles, strict=False))))
@@ -46,7 +46,7 @@ def operation_renderables(study: Study, results: Sequence[RunResult]) -> Iterato
     )
 
 
-def _without_repeated_columns(table: Table) -> Table:
+def _without_empty_and_repeated_columns(table: Table) -> Table:
     """The table without empty columns, and without what the line of a point already says."""
     repeated = {POINT_HEADING, ITERATIONS_HEADING}
     kept = [place for place, column in enumerate(table.columns) if column.title not in repeated]

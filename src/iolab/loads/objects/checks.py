@@ -291,7 +291,7 @@ def check_objects_lost(view: ObjectsView, host_index: int) -> CheckAnswer:
         return not_applicable_answer("What was put was not read back: read_back = false.")
     if run is None or run.read_back is None:
         return unchecked_answer(f"What was put{where} was not read back.", host=host.host)
-    count, acknowledged, failed = run.read_back, run.put_objects, run.failed_puts
+    count, acknowledged, failed = run.read_back, run.put_objects, run.failed_put_count
     if not acknowledged:
         return not_applicable_answer(f"No PUT{where} was acknowledged.", host=host.host)
     # Of those whose PUT failed none need be there.

@@ -142,11 +142,11 @@ class ObjectsDriver(ProcessDriver):
     ) -> None:
         """The bucket is there, and the objects that the run reads; devices are watched idle."""
         self._session = session
-        access = await self._open_store_access(session, run, host_runs)
+        access = await self._load_access_and_create_bucket(session, run, host_runs)
         await self._measure_missing_and_set_limits(session, run, host_runs, access)
         data_set = required_data_set(session.study, run.point)
         if data_set is not None and data_set.id not in self._data_set_bytes:
-            await self._lay_out(session, run, host_runs, access, data_set)
+            await self._lay_out_missing_objects(session, run, host_runs, access, data_set)
         if not session.stop.is_requested:
             await watch_for_background_io(session, run, host_runs)
 
@@ -188,7 +188,7 @@ class ObjectsDriver(ProcessDriver):
             return
         has_failed = any(host_run.error for host_run in host_runs)
         if job.read_back and not has_failed and not session.stop.is_requested:
-            await self._read_back(session, run, host_runs)
+            await self._read_back_and_compare_puts(session, run, host_runs)
         await self._remove_objects_or_failure_text(
             session, run.point.configuration, _run_put_prefix(session, run)
         )
@@ -235,7 +235,7 @@ class ObjectsDriver(ProcessDriver):
         """See `ProcessDriver`."""
         return self._readers[host_run.name]
 
-    async def _read_back(
+    async def _read_back_and_compare_puts(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """Each host reads the objects that it put, and compares them."""
@@ -248,7 +248,7 @@ class ObjectsDriver(ProcessDriver):
             if host_run.details is None:
                 return
             details = ObjectsHostDetails.require_type(host_run.details)
-            objects = details.put_objects + details.failed_puts
+            objects = details.put_objects + details.failed_put_count
             if not objects:
                 return
             place = hosts.index(host_run.name)
@@ -295,7 +295,7 @@ class ObjectsDriver(ProcessDriver):
                 faults.append(fault)
         return tuple(faults)
 
-    async def _open_store_access(
+    async def _load_access_and_create_bucket(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> ObjectStoreAccess:
         """The store of a run's configuration, whose bucket is made where the study says so."""
@@ -338,7 +338,7 @@ class ObjectsDriver(ProcessDriver):
                 limit.fault,
             )
 
-    async def _lay_out(
+    async def _lay_out_missing_objects(
         self,
         session: SessionContext,
         run: PlannedRun,

@@ -246,8 +246,8 @@ class ObjectsLineReader(EngineLineReader):
             opened=count_or_zero(connections, "opened"),
             closed_by_server=count_or_zero(connections, "closed_by_server"),
             connect_failures=count_or_zero(connections, "connect_failures"),
-            ahead_min_ms=_optional_milliseconds(clock, "ahead_min_ms"),
-            ahead_max_ms=_optional_milliseconds(clock, "ahead_max_ms"),
+            ahead_min_ms=_signed_milliseconds_or_none(clock, "ahead_min_ms"),
+            ahead_max_ms=_signed_milliseconds_or_none(clock, "ahead_max_ms"),
             tls=excerpt(" ".join(str(word) for word in words if word), 100),
             tls_ns=count_or_zero(parts, "tls_ns"),
             contents_ns=count_or_zero(parts, "contents_ns"),
@@ -282,7 +282,7 @@ def _cpu_ns(cpu_table: Mapping[str, Any]) -> int:
     return round(seconds * NS_PER_S)
 
 
-def _optional_milliseconds(table: Mapping[str, Any], key: str) -> float | None:
+def _signed_milliseconds_or_none(table: Mapping[str, Any], key: str) -> float | None:
     """A number of either sign; None where there is none."""
     value = table.get(key)
     if value is None:

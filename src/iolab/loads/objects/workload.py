@@ -189,7 +189,7 @@ class ObjectsJob(AnyJob, Record, tag="objects"):
     timeout_s: float = 30.0
 
     @property
-    def for_generator_limit(self) -> Self:
+    def generator_limit_job(self) -> Self:
         """The same load as the generator makes it on a null target: without what does not cost it.
 
         All objects have the mean size there, since the null target knows no others.
@@ -291,7 +291,7 @@ GeneratorLimitKey: TypeAlias = tuple[ObjectsJob, frozenset[str]]
 
 def generator_limit_key(point: Point, host_names: Iterable[str]) -> GeneratorLimitKey:
     """What runs have in common whose limit is measured once: a kind of load, and the hosts."""
-    return ObjectsJob.require_type(point.job).for_generator_limit, frozenset(host_names)
+    return ObjectsJob.require_type(point.job).generator_limit_job, frozenset(host_names)
 
 
 def lognormal_mean_bytes(spread: LogNormalSizes) -> float:
@@ -411,7 +411,7 @@ class ObjectsHostDetails(HostLoadDetails, Record, tag="objects"):
     generator_limit_has_tls: bool = False
 
     @property
-    def failed_puts(self) -> int:
+    def failed_put_count(self) -> int:
         """PUTs of whole objects that failed; the others are `put_objects`."""
         return sum(count.failed for count in self.counts if count.operation in PUT_OPERATIONS)
 

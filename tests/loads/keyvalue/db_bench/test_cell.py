@@ -33,8 +33,8 @@ def left(name: str, *, heard_ns: int | None = None, exited_ns: int | None = None
 
 def stamped_bounds(name: str) -> tuple[int, int]:
     """Between which moments the recorded cell began by its own stamps."""
-    far, _ = read_bench_run(asked(), left(name, heard_ns=1 << 62), halted=False)
-    early, _ = read_bench_run(asked(), left(name, heard_ns=1), halted=False)
+    far, _ = read_bench_run(asked(), left(name, heard_ns=1 << 62), was_halted=False)
+    early, _ = read_bench_run(asked(), left(name, heard_ns=1), was_halted=False)
     assert early.start_real_ns is not None
     assert far.start_real_ns is not None
     return early.start_real_ns, far.start_real_ns
@@ -44,21 +44,21 @@ def test_it_began_when_its_lines_were_heard_within_what_their_stamps_allow() -> 
     low, high = stamped_bounds("readrandom-4096")
     assert 0 < high - low < S
     middle = (low + high) // 2
-    reading, _ = read_bench_run(asked(), left("readrandom-4096", heard_ns=middle), halted=False)
+    reading, _ = read_bench_run(asked(), left("readrandom-4096", heard_ns=middle), was_halted=False)
     assert reading.start_real_ns == middle
     assert reading.end_real_ns == middle + 3_001_000_000
 
 
 def test_one_without_a_line_ended_with_its_process() -> None:
     mute = replace(left("readrandom-4096", exited_ns=100 * S), stderr=b"")
-    reading, told = read_bench_run(asked(), mute, halted=False)
+    reading, told = read_bench_run(asked(), mute, was_halted=False)
     assert (reading.start_real_ns, reading.end_real_ns) == (96_999_000_000, 100 * S)
     assert len(reading.intervals) == 3
     assert told.counts[0].completed == 664513
 
 
 def test_one_that_was_killed_has_its_seconds_and_says_so() -> None:
-    reading, told = read_bench_run(asked(), left("killed", heard_ns=1), halted=False)
+    reading, told = read_bench_run(asked(), left("killed", heard_ns=1), was_halted=False)
     assert any("no result for readrandom" in fault for fault in reading.faults)
     assert told.faults == reading.faults
     assert told.counts == ()
@@ -67,13 +67,13 @@ def test_one_that_was_killed_has_its_seconds_and_says_so() -> None:
     assert reading.end_real_ns is not None
     assert reading.end_real_ns > reading.start_real_ns
     assert len(reading.intervals) >= 1
-    halted, _ = read_bench_run(asked(), left("killed", heard_ns=1), halted=True)
+    halted, _ = read_bench_run(asked(), left("killed", heard_ns=1), was_halted=True)
     assert halted.faults == ()
 
 
 def test_one_that_left_nothing_is_read_too() -> None:
     nothing = BenchRunOutput(b"", b"", None, None, None)
-    reading, told = read_bench_run(asked(), nothing, halted=False)
+    reading, told = read_bench_run(asked(), nothing, was_halted=False)
     assert (reading.start_real_ns, reading.end_real_ns, len(reading.intervals)) == (None, None, 0)
     assert reading.version == "db_bench 7.8.3"
     assert told.seed == 9
@@ -81,7 +81,7 @@ def test_one_that_left_nothing_is_read_too() -> None:
 
 
 def test_writes_beside_readers_are_counted_and_have_no_bins() -> None:
-    _, told = read_bench_run(asked(WRITING), left("readwhilewriting", heard_ns=1), halted=False)
+    _, told = read_bench_run(asked(WRITING), left("readwhilewriting", heard_ns=1), was_halted=False)
     assert [(one.operation, one.completed, one.absent) for one in told.counts] == [
         (KeyOperation.READ, 556689, 0),
         (KeyOperation.WRITE, 12099, None),
@@ -93,7 +93,7 @@ def test_writes_beside_readers_are_counted_and_have_no_bins() -> None:
 
 
 def test_keys_that_were_not_there_are_counted() -> None:
-    _, told = read_bench_run(asked(), left("fillrandom", heard_ns=1), halted=False)
+    _, told = read_bench_run(asked(), left("fillrandom", heard_ns=1), was_halted=False)
     (reads,) = told.counts
     assert reads.absent is not None
     assert 0.3 < reads.absent / reads.completed < 0.4
@@ -103,10 +103,12 @@ def test_keys_that_were_not_there_are_counted() -> None:
 def test_an_old_version_of_which_nobody_knows_when_it_ran_is_a_fault() -> None:
     whole = left("readrandom-4096", exited_ns=100 * S)
     old = whole.stdout.replace(b" 3.001 seconds 664513 operations", b"")
-    reading, told = read_bench_run(asked(), replace(whole, stdout=old, stderr=b""), halted=False)
+    reading, told = read_bench_run(
+        asked(), replace(whole, stdout=old, stderr=b""), was_halted=False
+    )
     assert ["when it ran" in fault for fault in reading.faults + told.faults] == [True] * 2
     reading, _ = read_bench_run(
-        asked(), replace(whole, stdout=old, latest_possible_start_ns=1), halted=False
+        asked(), replace(whole, stdout=old, latest_possible_start_ns=1), was_halted=False
     )
     assert reading.faults == ()
     assert len(reading.intervals) == 2

@@ -13,7 +13,7 @@ from iolab.loads.keyvalue.db_bench.output import parse_db_bench_output
 from iolab.loads.keyvalue.db_bench.run import (
     BenchSecond,
     BenchTotals,
-    LiveProgress,
+    LiveProgressReader,
     bench_intervals,
     bench_seconds,
     parse_report_rows,
@@ -153,7 +153,7 @@ LINE: Final = (
 
 
 def test_a_second_is_shown_when_the_next_begins() -> None:
-    live = LiveProgress(replace(JOB, threads=2))
+    live = LiveProgressReader(replace(JOB, threads=2))
     assert live.feed(b"RocksDB:    version 7.8.3\n" + LINE % (1, 0, 1000, 1.0), 11 * S) == []
     half = LINE % (1, 1, 3000, 1.5)
     assert live.feed(half[:50], 11 * S) == []
@@ -163,7 +163,7 @@ def test_a_second_is_shown_when_the_next_begins() -> None:
 
 
 def test_the_writer_is_not_shown_but_tells_of_the_start() -> None:
-    live = LiveProgress(WRITING)
+    live = LiveProgressReader(WRITING)
     assert live.start_real_ns is None
     assert live.feed(LINE % (1, 0, 1000, 1.0) + LINE % (2, 0, 2000, 2.0), 12 * S + 700) == []
     assert live.start_real_ns == 10 * S + 700
@@ -175,6 +175,6 @@ def test_the_writer_is_not_shown_but_tells_of_the_start() -> None:
 
 @given(st.binary(max_size=300))
 def test_nothing_that_is_said_breaks_the_live_view(junk: bytes) -> None:
-    live = LiveProgress(JOB)
+    live = LiveProgressReader(JOB)
     live.feed(junk, S)
     live.feed(junk + b"\n" + b"x" * 10_000, 2 * S)

@@ -184,13 +184,20 @@ def test_nothing_is_left_outside_of_the_directory() -> None:
 def test_rocksdb_is_loaded_from_where_the_kit_lies() -> None:
     jars = (*KIT.classpath, "/kit/rocksdbjni-7.8.3.jar")
     argv = measure_command(
-        A, EMBEDDED, java_kit_of_jars("java", jars, ycsb="/y"), "/s", seconds=1, log_prefix=""
+        A,
+        EMBEDDED,
+        java_kit_of_jars("java", jars, user_ycsb_folder="/y"),
+        "/s",
+        seconds=1,
+        log_prefix="",
     ).argv
     assert "-Djava.library.path=/kit" in argv
 
 
 def test_the_users_own_ycsb_runs_with_our_bindings() -> None:
-    kit = java_kit_of_jars("/opt/java/bin/java", KIT.classpath, ycsb="/opt/ycsb-0.17.0/")
+    kit = java_kit_of_jars(
+        "/opt/java/bin/java", KIT.classpath, user_ycsb_folder="/opt/ycsb-0.17.0/"
+    )
     assert kit.classpath == ("/kit/iolab-ycsb.jar", "/opt/ycsb-0.17.0/lib/*")
     assert java_kit_of_jars("java", KIT.classpath) == KIT
     argv = measure_command(A, EMBEDDED, kit, "/s", seconds=1, log_prefix="").argv

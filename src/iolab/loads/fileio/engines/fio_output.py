@@ -490,7 +490,7 @@ def _checked_direction_totals(
 
 def _parse_report(text: bytes) -> Mapping[str, Any]:
     """The report; the quick and strict parser first, then the one that forgives fio's slips."""
-    for parse in (msgspec.json.decode, _parse_bad_utf8_and_nan, _parse_without_nan):
+    for parse in (msgspec.json.decode, _parse_despite_bad_utf8_and_nan, _parse_with_nan_as_null):
         try:
             root = parse(text)
         except (*DECODE_ERRORS, ValueError):
@@ -500,12 +500,12 @@ def _parse_report(text: bytes) -> Mapping[str, Any]:
     raise DocumentError(f"fio printed a report that is not JSON ({len(text)} bytes)")
 
 
-def _parse_bad_utf8_and_nan(text: bytes) -> object:
+def _parse_despite_bad_utf8_and_nan(text: bytes) -> object:
     return json.loads(text.decode("utf-8", "replace"), parse_constant=lambda _: None)
 
 
-def _parse_without_nan(text: bytes) -> object:
-    return _parse_bad_utf8_and_nan(_NO_NUMBER.sub(b": null", text))
+def _parse_with_nan_as_null(text: bytes) -> object:
+    return _parse_despite_bad_utf8_and_nan(_NO_NUMBER.sub(b": null", text))
 
 
 def _direction_progress(

@@ -130,14 +130,14 @@ def parse_tool_reply(line: bytes, model: type[ReplyModel], host_name: str) -> Re
     try:
         document = json.loads(line[:REPLY_BYTES_MAX])
     except (ValueError, RecursionError):
-        raise _protocol_error(line, host_name) from None
+        raise _unreadable_reply_error(line, host_name) from None
     if isinstance(document, dict) and isinstance(document.get("refused"), str):
         message = excerpt(document["refused"]).rstrip(".")
         raise EngineError(f"{message} (asked on host '{host_name}').", _remedy_for_refusal(message))
     try:
         return convert(document, model)
     except ValidationError:
-        raise _protocol_error(line, host_name) from None
+        raise _unreadable_reply_error(line, host_name) from None
 
 
 def _remedy_for_refusal(message: str) -> str:
@@ -146,7 +146,7 @@ def _remedy_for_refusal(message: str) -> str:
     return "Correct it in the cluster or in the study, and run again."
 
 
-def _protocol_error(line: bytes, host_name: str) -> EngineError:
+def _unreadable_reply_error(line: bytes, host_name: str) -> EngineError:
     shown = excerpt(line[:200].decode("utf-8", "replace"), 100)
     return EngineError(
         f"A tool of iolab on host '{host_name}' said what cannot be read: {shown}.", BUG_HINT

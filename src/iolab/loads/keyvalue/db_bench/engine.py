@@ -26,7 +26,7 @@ from iolab.hosts.host import Host
 from iolab.hosts.intervals import IntervalLog
 from iolab.hosts.remote_process import fetch_file, run_and_get_output
 from iolab.loads.keyvalue.db_bench.evidence import BenchRunOutput, BenchRunRequest, read_bench_run
-from iolab.loads.keyvalue.db_bench.run import LiveProgress
+from iolab.loads.keyvalue.db_bench.run import LiveProgressReader
 from iolab.loads.keyvalue.table import DB_BENCH_OPTIONS, PROGRAMS
 from iolab.loads.keyvalue.workload import (
     DB_BENCH_ENGINE,
@@ -273,7 +273,7 @@ def _db_bench_command(argv: list[str], directory: str, wall_limit_s: float) -> C
     )
 
 
-class RocksdbPrograms:
+class RocksdbVersionCache:
     """What was found on each host, as long as its connection holds."""
 
     def __init__(self) -> None:
@@ -324,7 +324,7 @@ async def run_bench(
     EngineError when it is not what was requested, HostError when the host fails.
     """
     host_run.command = task.command
-    heard = _BenchOutputReader(session, run, host_run, task)
+    heard = _BenchOutputCollector(session, run, host_run, task)
     report: bytes | None = None
     try:
         ending = await run_process_then_snapshot(
@@ -338,7 +338,7 @@ async def run_bench(
         raise fault
 
 
-class _BenchOutputReader:
+class _BenchOutputCollector:
     """Keeps both streams, shows each second, and reads all of it at the end."""
 
     def __init__(
@@ -354,7 +354,7 @@ class _BenchOutputReader:
         self._cell = task
         self._stdout = bytearray()
         self._stderr = bytearray()
-        self._live = LiveProgress(task.request.job)
+        self._live = LiveProgressReader(task.request.job)
 
     def feed_stdout(self, piece: bytes) -> None:
         """Take the next bytes of standard output."""
@@ -388,6 +388,6 @@ class _BenchOutputReader:
         exited_ns = ending.exited.real_ns if ending else None
         left = BenchRunOutput(stdout, stderr, report, self._live.start_real_ns, exited_ns)
         halted = ending is None or ending.halted
-        state.reading, replies = read_bench_run(self._cell.request, left, halted=halted)
+        state.reading, replies = read_bench_run(self._cell.request, left, was_halted=halted)
         state.details = replies
         state.intervals = IntervalLog.from_intervals(state.reading.intervals)

@@ -117,7 +117,7 @@ def bench_run_faults(
         *_missing_key_faults(output, result, job),
         *_latency_faults(result),
         *_block_size_faults(output, job),
-        *_writer_faults(output, job),
+        *_write_load_faults(output, job),
         *_tree_size_faults(output, job, loaded_tree_bytes),
     )
 
@@ -218,7 +218,7 @@ def _block_size_faults(output: DbBenchOutput, job: DbBenchJob) -> Iterator[str]:
         yield fault
 
 
-def _writer_faults(output: DbBenchOutput, job: DbBenchJob) -> Iterator[str]:
+def _write_load_faults(output: DbBenchOutput, job: DbBenchJob) -> Iterator[str]:
     if job.workload == READ_RANDOM_WRITE_RANDOM:
         yield from _operation_share_faults(output, job)
     if job.workload != READ_WHILE_WRITING:
@@ -291,13 +291,13 @@ class BenchRunOutput(Record):
 
 
 def read_bench_run(
-    request: BenchRunRequest, raw_output: BenchRunOutput, *, halted: bool
+    request: BenchRunRequest, raw_output: BenchRunOutput, *, was_halted: bool
 ) -> tuple[ParsedEngineOutput, KeyValueHostDetails]:
-    """The evidence; a cell that was `halted` at our wish has no fault for that it is not whole."""
+    """The evidence; one that `was_halted` at our wish has no fault for not being whole."""
     job = request.job
     output = parse_db_bench_output(raw_output.stdout, raw_output.stderr)
     rows = parse_report_rows(raw_output.report) if raw_output.report is not None else None
-    faults = () if halted else _bench_run_and_report_faults(output, request, rows)
+    faults = () if was_halted else _bench_run_and_report_faults(output, request, rows)
     totals = _bench_totals(output, job)
     start_ns = _threads_start_ns(output, totals, raw_output)
     seconds = bench_seconds(rows or (), output.progress, job, totals)
@@ -305,7 +305,7 @@ def read_bench_run(
     length_s = totals.seconds or heard_s or (seconds[-1].end_s if seconds else None)
     is_timed = start_ns is not None and length_s is not None
     intervals = bench_intervals(seconds, start_ns) if start_ns else ()
-    if not (halted or faults or intervals):
+    if not (was_halted or faults or intervals):
         faults = ("db_bench told nothing of when it ran",)
     reading = ParsedEngineOutput(
         version=f"db_bench {output.version or request.version}".strip(),

@@ -270,7 +270,7 @@ def bench_intervals(seconds: Iterable[BenchSecond], start_real_ns: int) -> tuple
             seq=seq,
             end_real_ns=start_real_ns + round(second.end_s * NS_PER_S),
             span_ns=round(second.span_s * NS_PER_S),
-            directions=tuple(_intervals_by_operation(second)),
+            directions=tuple(_direction_intervals_of_second(second)),
         )
         for seq, second in enumerate(seconds)
     )
@@ -283,7 +283,7 @@ class SecondRate(NamedTuple):
     ops_per_s: float
 
 
-class LiveProgress:
+class LiveProgressReader:
     """Hears standard error while it comes: when the cell began, and how fast it goes.
 
     `start_real_ns` is the latest moment at which it can have begun by what was heard so far, None
@@ -373,7 +373,7 @@ def _interpolated_operations(points: Sequence[tuple[float, int]], at_s: float) -
     return low + (high - low) * (at_s - low_s) / (high_s - low_s)
 
 
-def _intervals_by_operation(second: BenchSecond) -> Iterable[DirectionInterval]:
+def _direction_intervals_of_second(second: BenchSecond) -> Iterable[DirectionInterval]:
     yield DirectionInterval(KeyOperation.ALL, second.completed, 0, 0.0, _NONE, _NONE)
     if second.writer_operations is not None:
         yield DirectionInterval(KeyOperation.WRITE, second.writer_operations, 0, 0.0, _NONE, _NONE)

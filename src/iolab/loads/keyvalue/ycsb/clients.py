@@ -313,7 +313,7 @@ def client_insert_timeout_s(record_count: int) -> int:
 async def insert_records(
     session: SessionContext,
     run: PlannedRun,
-    host_runs: Sequence[tuple[HostRunInProgress, RecordRange]],
+    host_runs_and_ranges: Sequence[tuple[HostRunInProgress, RecordRange]],
     kit_for_workdir: Callable[[WorkDirectory], JavaKit],
     store_for_workdir: Callable[[WorkDirectory], YcsbStore],
 ) -> None:
@@ -337,7 +337,7 @@ async def insert_records(
             ),
             records,
         )
-        for host_run, records in host_runs
+        for host_run, records in host_runs_and_ranges
         if records.count
     }
     progress = _InsertProgress(session, run, sum(records.count for _, records in work.values()))
@@ -349,7 +349,8 @@ async def insert_records(
             await _insert_records_of_client(host_run, command, records, printed, halt)
 
     loading = run_on_each_host(
-        [host_run for host_run, records in host_runs if records.count], insert_records_on_client
+        [host_run for host_run, records in host_runs_and_ranges if records.count],
+        insert_records_on_client,
     )
     await run_with_background(loading, session.stop.forward_to_event(halt))
     if session.stop.is_requested:
@@ -383,8 +384,8 @@ class _InsertProgress:
 async def _insert_records_of_client(
     host_run: HostRunInProgress,
     command: Command,
-    records: RecordRange,
-    streams: YcsbOutputCollector,
+    record_range: RecordRange,
+    output_collector: YcsbOutputCollector,
     halt: asyncio.Event,
 ) -> None:
     """One client's part, to its end or until it is halted."""
@@ -392,18 +393,18 @@ async def _insert_records_of_client(
         host_run.workdir.host,
         command,
         halt,
-        streams.feed_stdout,
-        on_stderr=streams.feed_stderr,
+        output_collector.feed_stdout,
+        on_stderr=output_collector.feed_stderr,
         install_hint=INSTALL_JAVA,
     )
     if ending.halted:
         return
     if killed := out_of_memory_error("YCSB", host_run.name, command, ending, MEMORY_HINT):
         raise killed
-    if fault := exit_fault_text(streams.ending_without_status_lines(ending), command):
+    if fault := exit_fault_text(output_collector.ending_without_status_lines(ending), command):
         raise EngineError(f"YCSB on host '{host_run.name}' {fault}.", RELOAD_HINT)
-    output = parse_ycsb_output(bytes(streams.stdout), bytes(streams.stderr))
-    if faults := fill_faults(output, records.count):
+    output = parse_ycsb_output(bytes(output_collector.stdout), bytes(output_collector.stderr))
+    if faults := fill_faults(output, record_range.count):
         reason = excerpt("; ".join(faults)).rstrip(".")
         raise EngineError(f"A load of YCSB on host '{host_run.name}': {reason}.", RELOAD_HINT)
 
@@ -451,7 +452,9 @@ class YcsbInstaller:
             await _read_ycsb_version(workdir.host, settings.ycsb) if settings.ycsb else YCSB_VERSION
         )
         jars = await self._kits(workdir.host, JavaKitName.YCSB, YCSB_VERSION, workdir.dir, notify)
-        return YcsbInstall(java_kit_of_jars(settings.java, jars, ycsb=settings.ycsb), java, version)
+        return YcsbInstall(
+            java_kit_of_jars(settings.java, jars, user_ycsb_folder=settings.ycsb), java, version
+        )
 
 
 def ycsb_work_folder(workdir: WorkDirectory) -> str:
@@ -637,7 +640,7 @@ async def _fill_databases(
     shapes: dict[str, StoreShape] = {}
 
     async def compact_on_host(host_run: HostRunInProgress) -> None:
-        shapes[host_run.name] = await _compact_and_mark_database(
+        shapes[host_run.name] = await _compact_verify_and_mark_database(
             host_run.workdir, job, tools[host_run.name]
         )
 
@@ -645,7 +648,7 @@ async def _fill_databases(
     return shapes
 
 
-async def _compact_and_mark_database(
+async def _compact_verify_and_mark_database(
     workdir: WorkDirectory, job: YcsbJob, tools: YcsbInstall
 ) -> StoreShape:
     """The shape of a loaded database at rest. EngineError unless every record is there whole."""

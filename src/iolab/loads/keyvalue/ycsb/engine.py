@@ -91,16 +91,16 @@ class JavaKit(Record):
     classpath: tuple[str, ...]
 
 
-def java_kit_of_jars(java: str, jars: Sequence[str], *, ycsb: str = "") -> JavaKit:
-    """The kit of these jars; with the folder `ycsb` the user's own YCSB, with our bindings.
+def java_kit_of_jars(java: str, jars: Sequence[str], *, user_ycsb_folder: str = "") -> JavaKit:
+    """The kit of these jars; with `user_ycsb_folder` the user's own YCSB, with our bindings.
 
     Ours then come first but for YCSB's core itself, so that the latency logs are written by an
     HdrHistogram that can do so on any Java.
     """
-    if not ycsb:
+    if not user_ycsb_folder:
         return JavaKit(java, tuple(jars))
     ours = tuple(jar for jar in jars if not jar.rpartition("/")[2].startswith("core-"))
-    return JavaKit(java, (*ours, f"{ycsb.rstrip('/')}/lib/*"))
+    return JavaKit(java, (*ours, f"{user_ycsb_folder.rstrip('/')}/lib/*"))
 
 
 def java_argv(
