@@ -141,15 +141,15 @@ def _parse_requirements(
     )
 
 
-def _parse_budget(text: str | None, faults_to_extend: list[Any]) -> Budget | None:
+def _parse_budget(budget_text: str | None, faults_to_extend: list[Any]) -> Budget | None:
     from iolab.published.choose import Budget
 
-    if text is None:
+    if budget_text is None:
         return None
-    amount = _BUDGET.fullmatch(text)
+    amount = _BUDGET.fullmatch(budget_text)
     if amount is None or float(amount[1]) <= 0:
         faults_to_extend.append(
-            Fault(f"--budget is {quote_value(text)}.", "Write an amount, as '400000 EUR'.")
+            Fault(f"--budget is {quote_value(budget_text)}.", "Write an amount, as '400000 EUR'.")
         )
         return None
     return Budget(float(amount[1]), amount[2])

@@ -419,14 +419,14 @@ def _openmetrics_text(reader: SessionReader, study: Study, results: Sequence[Run
     return openmetrics_document([session])
 
 
-def _column_array(name: str, values: Sequence[str | float | None]) -> npt.NDArray[Any]:
+def _column_array(column_name: str, values: Sequence[str | float | None]) -> npt.NDArray[Any]:
     """One column, masked where a number is missing; its type is the same in every session."""
     import numpy as np
 
     from iolab.report.results import TEXT_COLUMNS
 
     present = [value for value in values if value is not None]
-    if name in TEXT_COLUMNS or any(isinstance(value, str) for value in present):
+    if column_name in TEXT_COLUMNS or any(isinstance(value, str) for value in present):
         column = np.empty(len(values), dtype=np.object_)
         column[:] = [None if value is None else str(value) for value in values]
         return column

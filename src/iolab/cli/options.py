@@ -74,11 +74,11 @@ def require_absolute(path: str | None) -> None:
         )
 
 
-def _inventory_from_file(name: str) -> Inventory:
+def _inventory_from_file(hosts_option: str) -> Inventory:
     from iolab.cli.studies import read_file_argument
     from iolab.study.inventory import Inventory
 
-    source = read_file_argument(name, "Give an inventory, see docs/reference/inventory.md.")
+    source = read_file_argument(hosts_option, "Give an inventory, see docs/reference/inventory.md.")
     return Inventory(source.text, source.file_name)
 
 
@@ -90,21 +90,23 @@ def _inventory_from_slurm() -> Inventory:
     return slurm_inventory(allocation)
 
 
-def _inventory_from_mpi_file(name: str) -> Inventory:
+def _inventory_from_mpi_file(hosts_option: str) -> Inventory:
     from iolab.cli.studies import read_file_argument
     from iolab.study.inventory import mpi_inventory
 
-    source = read_file_argument(name.removeprefix(MPI), "Give an MPI host file, as in mpi:hosts.")
+    source = read_file_argument(
+        hosts_option.removeprefix(MPI), "Give an MPI host file, as in mpi:hosts."
+    )
     return mpi_inventory(source.text, source.file_name)
 
 
-def _inventory_from_pods(name: str) -> Inventory:
+def _inventory_from_pods(hosts_option: str) -> Inventory:
     import asyncio
 
     from iolab.hosts.connect import read_context_and_pods_json
     from iolab.study.inventory import parse_pod_selection, pods_inventory
 
-    selection = parse_pod_selection(name.removeprefix(PODS))
+    selection = parse_pod_selection(hosts_option.removeprefix(PODS))
     _require_local_program("kubectl", "Install it, or add it to PATH.")
     context, listing = asyncio.run(read_context_and_pods_json(selection))
     return pods_inventory(selection, context, listing)
@@ -198,10 +200,10 @@ StudyName = Annotated[
 ]
 
 
-def session_path(name: str) -> Path:
+def session_path(session_argument: str) -> Path:
     """The directory that a session's name on a command line means; UsageError for no last one."""
-    path = Path(name)
-    if name != LAST_SESSION or path.exists():
+    path = Path(session_argument)
+    if session_argument != LAST_SESSION or path.exists():
         return path
     from iolab.store.search import newest_session_directory
 

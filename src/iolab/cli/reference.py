@@ -292,33 +292,33 @@ def _audit_sets(names: Sequence[str]) -> list[AuditedSet]:
     return audits
 
 
-def _audit_named_set_or_session(name: str) -> AuditedSet:
+def _audit_named_set_or_session(set_or_session: str) -> AuditedSet:
     """The audit of what a command line names; UsageError or StoreError where it is nothing."""
     from iolab.published.audit.audit import audit_published_set as audit_set
 
-    if Path(name).is_dir():
-        return _audit_session_directory(name)
-    published = read_published_set(name)
-    return AuditedSet(published.id or name, published.source, audit_set(published))
+    if Path(set_or_session).is_dir():
+        return _audit_session_directory(set_or_session)
+    published = read_published_set(set_or_session)
+    return AuditedSet(published.id or set_or_session, published.source, audit_set(published))
 
 
-def _audit_session_directory(name: str) -> AuditedSet:
+def _audit_session_directory(directory: str) -> AuditedSet:
     import iolab.registry  # noqa: F401 - it may hold parts of every kind
     from iolab.published.audit.audit import audit_session
     from iolab.store import layout
     from iolab.store.reader import SessionReader
 
-    reader = SessionReader(Path(name))
+    reader = SessionReader(Path(directory))
     points = {point.digest: point for point in reader.plan.points}
     damage = reader.verify_all_files()
     for damaged in damage:
         if damaged.run or not damaged.path.startswith(layout.POINTS):  # no earlier attempt
-            report_left_out_session(Path(name), damaged)
+            report_left_out_session(Path(directory), damaged)
     damage_texts = tuple(f"{damaged.path}: {damaged.message}" for damaged in damage)
     unsound = reader.damage_by_run()
     results = reader.results()
     sound = tuple(result for result in results if result.key not in unsound)
-    return AuditedSet(name, reader.study.title, audit_session(sound, points), damage_texts)
+    return AuditedSet(directory, reader.study.title, audit_session(sound, points), damage_texts)
 
 
 def _worst_agreement(audited_set: AuditedSet) -> Agreement:

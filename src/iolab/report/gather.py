@@ -75,12 +75,14 @@ class ChartedRuns(Record):
 
 
 def select_charted_runs(
-    kinds: LoadReportKinds, results: Sequence[RunResult], headlines: Iterable[BestPointHeadline]
+    load_kinds: LoadReportKinds,
+    results: Sequence[RunResult],
+    headlines: Iterable[BestPointHeadline],
 ) -> ChartedRuns:
     """The runs that get charts, at most the limits of this module."""
     best = [headline.best.median_run.key for headline in headlines if headline.best is not None]
     measured = [
-        result for result in results if kinds.report_of_result(result).has_measurements(result)
+        result for result in results if load_kinds.report_of_result(result).has_measurements(result)
     ]
     bad = sorted(
         (result for result in measured if result.verdict.level is not VerdictLevel.VALID),
@@ -88,7 +90,7 @@ def select_charted_runs(
     )
     order = dict.fromkeys([*best, *(r.key for r in bad), *(r.key for r in measured)])
     keys = tuple(order)
-    io = {r.key for r in measured if kinds.report_of_result(r).is_single_figure}
+    io = {r.key for r in measured if load_kinds.report_of_result(r).is_single_figure}
     heat_maps = tuple(key for key in keys[:TIMELINES_MAX] if key in io)[:HEAT_MAPS_MAX]
     return ChartedRuns(heat_maps, keys[:TIMELINES_MAX], keys[:DISTRIBUTIONS_MAX])
 
@@ -139,7 +141,7 @@ class StoredSessionReader(Protocol):
 
 
 def build_brief(
-    kinds: LoadReportKinds,
+    load_kinds: LoadReportKinds,
     source: StoredSessionReader,
     published: PublishedResultTables | None = None,
     session_union: SessionUnion = NO_UNION,
@@ -151,17 +153,17 @@ def build_brief(
     """
     study, results = study_and_results_with_session_checks(source)
     points = summarise_points(results, study)
-    best = kinds.best_point_headlines(study, points)
-    chosen = select_charted_runs(kinds, results, best)
+    best = load_kinds.best_point_headlines(study, points)
+    chosen = select_charted_runs(load_kinds, results, best)
     reader = _StoredRunReader(source, list(source.document_and_manifest_damage()), session_union)
     rounds = reader.preconditioning_rounds()
     of_loads = (
         key
-        for kind, own in kinds.results_by_report(results).items()
+        for kind, own in load_kinds.results_by_report(results).items()
         for key in kind.runs_needing_manifests(own)
     )
     manifests = reader.read_manifests(
-        (*of_loads, *kinds.booted_hosts.runs_needing_manifests(study, points, results))
+        (*of_loads, *load_kinds.booted_hosts.runs_needing_manifests(study, points, results))
     )
     by_key = {result.key: result for result in results}
     titles = study.configuration_titles
@@ -178,13 +180,13 @@ def build_brief(
             is_current = manifests[key].analysis.version >= RESOURCES_ANALYSIS_VERSION
             stored = by_key[key].resources if is_current else None
             watched[key] = stored or run_resources(
-                view_with_all_resource_telemetry(record, source.facts, kinds.analyses)
+                view_with_all_resource_telemetry(record, source.facts, load_kinds.analyses)
             )
         if len(record.intervals):
             result = by_key[key]
             name = run_curve_label(result, titles[result.configuration] if len(titles) > 1 else "")
             chart_data = _run_chart_data(
-                kinds.report_of_result(result),
+                load_kinds.report_of_result(result),
                 result,
                 record,
                 name,
@@ -197,7 +199,7 @@ def build_brief(
                 slow_ios=read_slow_ios(source, key),
             )
     return Brief(
-        kinds=kinds,
+        kinds=load_kinds,
         session=source.session,
         study=study,
         plan=source.plan,
@@ -207,7 +209,8 @@ def build_brief(
         chart_data_by_run=chart_data_by_run,
         manifests=manifests,
         node_timeline=reader.node_timeline(
-            kinds.booted_hosts, kinds.booted_hosts.select_node_timeline_run(source.plan, points)
+            load_kinds.booted_hosts,
+            load_kinds.booted_hosts.select_node_timeline_run(source.plan, points),
         ),
         damaged_runs=tuple(dict.fromkeys(reader.damaged_runs)),
         published=published,

@@ -579,7 +579,7 @@ def _cost_capacity_cell(
     if cost_capacity_row.is_undecided and not ties:
         ties = {
             own.configuration: NOT_DISTINGUISHABLE
-            for own in _second_best_figures(cost_capacity_row)
+            for own in _second_best_figure_if_any(cost_capacity_row)
         }
     tie = ties.get(configuration, "")
     return Cell(
@@ -591,7 +591,7 @@ def _cost_capacity_cell(
     )
 
 
-def _second_best_figures(
+def _second_best_figure_if_any(
     cost_capacity_row: ConfigurationFiguresRow,
 ) -> Sequence[ConfigurationFigure]:
     return cost_capacity_row.figures_best_first[1:2]

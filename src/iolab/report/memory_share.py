@@ -42,6 +42,6 @@ def _read_shares_from_memory(check: CheckResult) -> Iterator[float]:
                 yield 1 - read / claimed
 
 
-def _evidence_number(evidence: Evidence, name: str) -> float | None:
-    value = evidence.get(name)
+def _evidence_number(evidence: Evidence, evidence_key: str) -> float | None:
+    value = evidence.get(evidence_key)
     return float(value) if isinstance(value, int | float) else None

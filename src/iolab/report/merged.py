@@ -641,7 +641,7 @@ def _new_digests_by_old_digest(
 
 
 def _build_session_union(
-    parts: Sequence[SessionPart], configurations: Sequence[Sequence[Configuration]]
+    session_parts: Sequence[SessionPart], configurations: Sequence[Sequence[Configuration]]
 ) -> SessionUnion:
     members = tuple(
         UnionMember(
@@ -656,26 +656,28 @@ def _build_session_union(
             segment_starts_ns=tuple(start.real_ns for start in part.source.facts_of_all_starts),
             configuration_titles=tuple(configuration.title for configuration in own),
         )
-        for part, own in zip(parts, configurations, strict=True)
+        for part, own in zip(session_parts, configurations, strict=True)
     )
     traces = {
         (part.new_digest_by_old[run.digest], run.repeat): RunSource(
             part.label, run.digest, run.repeat
         )
-        for part in parts
+        for part in session_parts
         for run in part.results
     }
-    return SessionUnion(members, traces, tuple(_differences_from_first_session(parts)))
+    return SessionUnion(members, traces, tuple(_differences_from_first_session(session_parts)))
 
 
-def _differences_from_first_session(parts: Sequence[SessionPart]) -> Iterator[SessionDifferences]:
+def _differences_from_first_session(
+    session_parts: Sequence[SessionPart],
+) -> Iterator[SessionDifferences]:
     """In what each further session differs from the first one.
 
     Each configuration is held against that of its id, where there is none against the first.
     """
-    sides = _sides_by_configuration(parts[0])
+    sides = _sides_by_configuration(session_parts[0])
     first = next(iter(sides.values()))
-    for part in parts[1:]:
+    for part in session_parts[1:]:
         differing: dict[Difference, None] = {}
         for name, side in _sides_by_configuration(part).items():
             differing |= dict.fromkeys(find_differences(sides.get(name, first), side))
@@ -685,10 +687,12 @@ def _differences_from_first_session(parts: Sequence[SessionPart]) -> Iterator[Se
         )
 
 
-def _sides_by_configuration(part: SessionPart) -> dict[str, ComparisonSide]:
+def _sides_by_configuration(session_part: SessionPart) -> dict[str, ComparisonSide]:
     return {
-        configuration.id: read_comparison_side(part.label, part.source, configuration.id)
-        for configuration in part.study.configurations
+        configuration.id: read_comparison_side(
+            session_part.label, session_part.source, configuration.id
+        )
+        for configuration in session_part.study.configurations
     }
 
 

@@ -103,7 +103,7 @@ class Objection(Record, dict=True):
     @cached_property
     def runs_of_message(self) -> tuple[RunResult, ...]:
         """The runs whose own sentence it is."""
-        covered = self._merged_message.covered
+        covered = self._merged_message.covered_sentences
         return tuple(
             run
             for run in self.runs

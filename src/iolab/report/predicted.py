@@ -87,9 +87,9 @@ def first_run_resources_reader(
     """
 
     @cache
-    def read_first_run_resources(key: tuple[str, int]) -> RunResources | None:
+    def read_first_run_resources(run_key: tuple[str, int]) -> RunResources | None:
         try:
-            record = read_run_record(source, key, source.manifest(*key), with_counters=True)
+            record = read_run_record(source, run_key, source.manifest(*run_key), with_counters=True)
         except StoreError:
             return None
         return run_resources(view_with_all_resource_telemetry(record, source.facts, analyses))

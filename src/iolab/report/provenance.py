@@ -359,13 +359,16 @@ def missing_run_count(member: UnionMember) -> int:
     return member.plan.missing_run_count(keys) - member.damaged_run_count
 
 
-def _unfinished_session_sentence(name: str, session: SessionDocument, missing: int) -> str:
+def _unfinished_session_sentence(
+    session_name: str, session: SessionDocument, missing_runs: int
+) -> str:
     if session.status is SessionStatus.DONE:
         return ""
     if session.status is SessionStatus.RUNNING:
-        return f"{name} is still running; this is what it has so far."
+        return f"{session_name} is still running; this is what it has so far."
     how = "was interrupted" if session.status is SessionStatus.INTERRUPTED else "failed"
-    return f"{name} {how} with {counted_noun(missing, 'run')} still to make. {session.reason or ''}"
+    missing = f"with {counted_noun(missing_runs, 'run')} still to make"
+    return f"{session_name} {how} {missing}. {session.reason or ''}"
 
 
 class ReproductionInstructions(Record):
@@ -498,7 +501,7 @@ def _command_line_text(command: tuple[str, ...]) -> str:
 
 
 def method_table(
-    kinds: LoadReportKinds,
+    load_kinds: LoadReportKinds,
     study: Study,
     plan: Plan,
     engine_versions: Iterable[str],
@@ -523,7 +526,7 @@ def method_table(
     )
     layout = ", ".join(files) or DASH
     has_files = any(
-        kinds.report_of_workload(workload).uses_laid_out_files for workload in study.workloads
+        load_kinds.report_of_workload(workload).uses_laid_out_files for workload in study.workloads
     )
     caches = "dropped before every run that reads" if method.drop_caches else "kept"
     if all(configuration.object_store for configuration in study.configurations):
@@ -533,7 +536,7 @@ def method_table(
         *((row_of_cells("Engine", versions),) if versions else ()),
         *(
             row_of_cells(*pair)
-            for kind in kinds.reports_of_study(study)
+            for kind in load_kinds.reports_of_study(study)
             for pair in kind.job_count_and_depth_rows(study)
         ),
         row_of_cells(

@@ -202,7 +202,7 @@ def metric_and_interval_text(metric: Metric) -> str:
 
 
 def session_document(
-    kinds: LoadReportKinds,
+    load_kinds: LoadReportKinds,
     study: Study,
     results: Sequence[RunResult],
     points: Sequence[PointSummary] | None = None,
@@ -216,9 +216,9 @@ def session_document(
     summaries = summarise_points(results, study) if points is None else points
     # The document's shape is the same whatever was measured.
     parts: dict[str, Any] = {
-        name: [] for kind in kinds.registered_kinds for name in kind.document_list_names
+        name: [] for kind in load_kinds.registered_kinds for name in kind.document_list_names
     }
-    for load, own in kinds.results_by_report(results).items():
+    for load, own in load_kinds.results_by_report(results).items():
         parts |= load.result_document_parts(study, summaries, own)
     return {
         "format": FORMAT,
@@ -231,7 +231,9 @@ def session_document(
         "configurations": [
             _configuration_document(configuration) for configuration in study.configurations
         ],
-        "points": point_documents(summaries, kinds.booted_hosts.node_metrics(study, summaries)),
+        "points": point_documents(
+            summaries, load_kinds.booted_hosts.node_metrics(study, summaries)
+        ),
         "results": [_result_document(result) for result in results],
         **parts,
         "load": load_findings_document(session_load_findings(study, results)),
@@ -380,13 +382,16 @@ def columns_csv(columns: Mapping[str, Sequence[ExportValue]]) -> str:
     return rows_csv(list(columns), zip(*columns.values(), strict=True))
 
 
-def session_markdown(kinds: LoadReportKinds, study: Study, results: Sequence[RunResult]) -> str:
+def session_markdown(
+    load_kinds: LoadReportKinds, study: Study, results: Sequence[RunResult]
+) -> str:
     """Tables that GitHub and its like show, under the study's title; numbers with units.
 
     Where points have repeats, a table with a row for each point comes before that of their runs.
     """
     parts = (
-        kind.markdown_tables(study, own) for kind, own in kinds.results_by_report(results).items()
+        kind.markdown_tables(study, own)
+        for kind, own in load_kinds.results_by_report(results).items()
     )
     return f"# {escape_markdown(study.title)}\n{''.join(parts)}"
 
@@ -429,7 +434,7 @@ def points_table(points: Sequence[PointSummary], metric_headings: MetricHeadings
 
 
 def interval_columns(
-    kinds: LoadReportKinds,
+    load_kinds: LoadReportKinds,
     study: Study,
     results: Sequence[RunResult],
     interval_reader: Callable[[str, int], IntervalTable],
@@ -457,7 +462,7 @@ def interval_columns(
         names = host_name_reader(result.digest, result.repeat)
         start_ns = int((table.end_real_ns - table.span_ns).min())
         words = {
-            number: kinds.operation_name(study, result, number)
+            number: load_kinds.operation_name(study, result, number)
             for number in set(table.direction.tolist())
         }
         for at in range(len(table)):

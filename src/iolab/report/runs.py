@@ -236,10 +236,10 @@ def table_without_middle_hosts(table: Table, result: RunResult, metric_key: str)
     return Table(table.title, table.columns, kept)
 
 
-def evenness_rows(spread: HostEvenness) -> tuple[tuple[str, str], ...]:
+def evenness_rows(evenness: HostEvenness) -> tuple[tuple[str, str], ...]:
     """The spread in words, one row a figure."""
-    slowest, fastest, ratio, index, first_apart, last_apart, together = _evenness_texts(spread)
-    drift = DASH if spread.drift_ns is None else f"{spread.drift_ns / 1e6:+.2f} ms"
+    slowest, fastest, ratio, index, first_apart, last_apart, together = _evenness_texts(evenness)
+    drift = DASH if evenness.drift_ns is None else f"{evenness.drift_ns / 1e6:+.2f} ms"
     return (
         ("slowest", slowest),
         ("fastest", fastest),
@@ -248,18 +248,18 @@ def evenness_rows(spread: HostEvenness) -> tuple[tuple[str, str], ...]:
         ("first I/Os apart", first_apart),
         ("last I/Os apart", last_apart),
         ("all ran together", f"{together} of the time"),
-        ("first done after", format_duration_s(spread.first_done_s)),
-        ("last done after", format_duration_s(spread.last_done_s)),
+        ("first done after", format_duration_s(evenness.first_done_s)),
+        ("last done after", format_duration_s(evenness.last_done_s)),
         ("largest clock drift", drift),
     )
 
 
-def evenness_table(spread: HostEvenness) -> Table:
+def evenness_table(evenness: HostEvenness) -> Table:
     """The same as a table."""
     return Table(
         "How alike and how much together",
         text_and_number_columns(("Of the fleet", "Value")),
-        tuple(row_of_cells(*pair) for pair in evenness_rows(spread)),
+        tuple(row_of_cells(*pair) for pair in evenness_rows(evenness)),
     )
 
 
@@ -302,16 +302,16 @@ class _EvennessTexts(NamedTuple):
     share_together: str
 
 
-def _evenness_texts(spread: HostEvenness) -> _EvennessTexts:
-    ratio = DASH if spread.max_over_min is None else f"{spread.max_over_min:.2f}"
+def _evenness_texts(evenness: HostEvenness) -> _EvennessTexts:
+    ratio = DASH if evenness.max_over_min is None else f"{evenness.max_over_min:.2f}"
     return _EvennessTexts(
-        spread.slowest,
-        spread.fastest,
+        evenness.slowest,
+        evenness.fastest,
         ratio,
-        f"{spread.jain:.3f}",
-        f"{spread.start_skew_ns / 1e6:.1f} ms",
-        f"{spread.end_skew_ns / 1e6:.1f} ms",
-        percent_text(spread.overlap),
+        f"{evenness.jain:.3f}",
+        f"{evenness.start_skew_ns / 1e6:.1f} ms",
+        f"{evenness.end_skew_ns / 1e6:.1f} ms",
+        percent_text(evenness.overlap),
     )
 
 

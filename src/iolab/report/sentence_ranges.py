@@ -49,7 +49,7 @@ class MergedSentence(Record):
     """What sentences have in common, and those of them that say it."""
 
     text: str
-    covered: frozenset[str]
+    covered_sentences: frozenset[str]
 
 
 class _SentencePart(Record):
@@ -114,20 +114,22 @@ def _sentence_parts(sentence: str) -> list[_SentencePart]:
     return parts
 
 
-def _merged_part_text(parts: Sequence[_SentencePart]) -> str:
-    first = parts[0]
+def _merged_part_text(parts_at_place: Sequence[_SentencePart]) -> str:
+    first = parts_at_place[0]
     if first.kind == "number":
-        return f"{first.before}{_range_text(parts)}{first.after}"
+        return f"{first.before}{_range_text(parts_at_place)}{first.after}"
     # Each sentence has one of them: no run has them all.
     names = " or ".join(
-        list_text(list(dict.fromkeys(part.text for part in parts)), NAMES_SHOWN).rsplit(" and ", 1)
+        list_text(list(dict.fromkeys(part.text for part in parts_at_place)), NAMES_SHOWN).rsplit(
+            " and ", 1
+        )
     )
     return f"{names}{first.after}" if first.kind else first.text
 
 
-def _range_text(parts: Sequence[_SentencePart]) -> str:
-    least = min(parts, key=_amount_of_part)
-    most = max(parts, key=_amount_of_part)
+def _range_text(parts_at_place: Sequence[_SentencePart]) -> str:
+    least = min(parts_at_place, key=_amount_of_part)
+    most = max(parts_at_place, key=_amount_of_part)
     low, high = (f"{part.text} {part.unit}".rstrip() for part in (least, most))
     if low == high:
         return low

@@ -81,16 +81,16 @@ class SessionAnswer(Record):
 
 
 def session_answer(
-    kinds: LoadReportKinds,
+    load_kinds: LoadReportKinds,
     study: Study,
     points: Sequence[PointSummary],
     results: Sequence[RunResult],
     facts: Mapping[str, HostFacts],
 ) -> SessionAnswer:
     """The answer of results on hosts with `facts`; points are `summarise(results, study)`."""
-    figures = kinds.best_figures(AnswerSource(study, tuple(points), tuple(results)))
+    figures = load_kinds.best_figures(AnswerSource(study, tuple(points), tuple(results)))
     objections = merge_objections(results)
-    own = kinds.extra_answer_text(study, points)
+    own = load_kinds.extra_answer_text(study, points)
     names = configuration_names_for_screen(study)
     demonstration = demonstration_answer_prefix(study, facts)
     answer = study_answer(

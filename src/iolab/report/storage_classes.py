@@ -90,9 +90,9 @@ def _class_comparison_texts(
     yield from _price_comparison_texts(fleet, first, fast, slow)
 
 
-def _is_latency_of_same_point(cell: ComparedMetric, first: ComparedMetric) -> bool:
+def _is_latency_of_same_point(cell: ComparedMetric, rate_cell: ComparedMetric) -> bool:
     """Whether it is the latency of the same point."""
-    is_same_point = (cell.workload, cell.axis_values) == (first.workload, first.axis_values)
+    is_same_point = (cell.workload, cell.axis_values) == (rate_cell.workload, rate_cell.axis_values)
     return is_same_point and cell.better is BetterDirection.LOWER
 
 

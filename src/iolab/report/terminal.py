@@ -346,13 +346,13 @@ def _is_single_line(cell: Text) -> bool:
     return "\n" not in cell.plain
 
 
-def _wrap_with_hanging_indent(console: Console, name: Text, width: int) -> Text:
+def _wrap_with_hanging_indent(console: Console, text: Text, width: int) -> Text:
     """A name that is wider than its column: what follows its first line is indented more."""
-    indent = len(name.plain) - len(name.plain.lstrip(" "))
+    indent = len(text.plain) - len(text.plain.lstrip(" "))
     further = indent + 2
-    if name.cell_len <= width or width - further < VERDICT_WIDTH_MIN:
-        return name
-    first, *rest = name[indent:].wrap(console, width - further)
+    if text.cell_len <= width or width - further < VERDICT_WIDTH_MIN:
+        return text
+    first, *rest = text[indent:].wrap(console, width - further)
     return Text("\n").join(
         (
             Text(" " * indent).append_text(first),

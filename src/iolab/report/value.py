@@ -272,7 +272,7 @@ def _rate_per_terabyte_rows(
             if figure.workload == first.workload and figure.is_quotable
         }
 
-        shares = {
+        rates = {
             configuration.id: (own[configuration.id].value or 0.0)
             / configuration.capacity.usable_tb
             for configuration in configurations
@@ -281,10 +281,10 @@ def _rate_per_terabyte_rows(
 
         def rate_per_terabyte_text_and_amount(
             configuration: Configuration,
-            shares: Mapping[str, float] = shares,
+            rates: Mapping[str, float] = rates,
             unit: str = unit,
         ) -> tuple[str, float] | None:
-            share = shares.get(configuration.id)
+            share = rates.get(configuration.id)
             return (value_text(share, unit), share) if share else None
 
         row = _build_figures_row(

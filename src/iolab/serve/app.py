@@ -190,13 +190,13 @@ async def _find_folder_and_report_or_start_making(
     context: ServerContext, request: Request
 ) -> tuple[SessionFolder, CompressedPage | None]:
     """The session of an address, and its report as it stands now."""
-    place = await _session_folder(context, request)
+    place = await _session_folder_or_404(context, request)
     stamp = await asyncio.to_thread(context.library.session_stamp, place)
     return place, await context.report_cache.report_page_or_start_making(place, stamp.digest)
 
 
 async def _live_view(context: ServerContext, request: Request) -> Response:
-    place = await _session_folder(context, request)
+    place = await _session_folder_or_404(context, request)
     page = await asyncio.to_thread(
         lambda: live_session_html(
             live_page(context.kinds, context.library.load_session(place), time.time_ns()), place
@@ -206,18 +206,22 @@ async def _live_view(context: ServerContext, request: Request) -> Response:
 
 
 async def _session_json_view(context: ServerContext, request: Request) -> Response:
-    place = await _session_folder(context, request)
+    place = await _session_folder_or_404(context, request)
     body = await asyncio.to_thread(
         lambda: _session_json(context.kinds, context.library.load_session(place))
     )
     return await _compressed_response(WebPage(body, {"content-type": "application/json"}), request)
 
 
-def _session_json(kinds: LoadReportKinds, session: LoadedSession) -> bytes:
+def _session_json(load_kinds: LoadReportKinds, session: LoadedSession) -> bytes:
     """What `iolab show --json` prints, byte for byte."""
     points = summarise_points(session.results, session.study)
     document = session_document(
-        kinds, session.study, session.results, points, session.reader.document_and_manifest_damage()
+        load_kinds,
+        session.study,
+        session.results,
+        points,
+        session.reader.document_and_manifest_damage(),
     )
     return (json.dumps(document, indent=2, allow_nan=False) + "\n").encode()
 
@@ -247,7 +251,9 @@ def _comparison_response(
     choices = [
         _configuration_choice(session, *side) for session, side in zip(opened, sides, strict=True)
     ]
-    if any(not choice.chosen and len(choice.configurations) > 1 for choice in choices):
+    if any(
+        not choice.chosen_configuration and len(choice.configurations) > 1 for choice in choices
+    ):
         return _page_response(configuration_choice_html(tuple(choices)))
     baseline, candidate = (_comparison_side(*pair) for pair in zip(opened, choices, strict=True))
     compared = compare_sides(baseline, candidate)
@@ -277,10 +283,12 @@ def _configuration_choice(
 
 
 def _comparison_side(session: LoadedSession, choice: ConfigurationChoice) -> ComparisonSide:
-    return read_comparison_side(session.folder.name, session.reader, choice.chosen or None)
+    return read_comparison_side(
+        session.folder.name, session.reader, choice.chosen_configuration or None
+    )
 
 
-async def _session_folder(context: ServerContext, request: Request) -> SessionFolder:
+async def _session_folder_or_404(context: ServerContext, request: Request) -> SessionFolder:
     place = await asyncio.to_thread(context.library.session_folder, request.path_params["id"])
     if place is None:
         raise HTTPException(404)

@@ -49,11 +49,11 @@ class SessionLibraryMetrics:
     def __init__(
         self,
         library: SessionLibrary,
-        name: Callable[[Study, RunResult, int], str],
+        operation_name_of_run: Callable[[Study, RunResult, int], str],
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self._library = library
-        self._name = name
+        self._name = operation_name_of_run
         self._now_ns = now_ns
         self._known_counters: dict[_Key, RunCounters] = {}
         self._lock = Lock()

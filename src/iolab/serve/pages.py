@@ -111,7 +111,7 @@ class ComparisonPage(Record):
     are_rows_shown: bool
     rows: Table
     scale_text: str
-    counts: tuple[Markup, ...]
+    verdict_count_badges: tuple[Markup, ...]
     geometric_mean_rows: tuple[GeometricMeanTexts, ...]
     skipped: tuple[str, ...]
     more_skipped: int
@@ -126,7 +126,7 @@ def comparison_page(
     `damage_texts` is what either session leaves out.
     """
     forbidden = any(difference.forbids_comparison for difference in comparison.differences)
-    span = _ratio_scale_half_width(comparison.compared_metrics)
+    span = _ratio_scale_half_width_ln(comparison.compared_metrics)
     skipped = [
         f"{point_text(point.workload, point.axis_values)}: {point.reason}"
         for point in comparison.skipped
@@ -143,7 +143,7 @@ def comparison_page(
         are_rows_shown=allow_differences or not forbidden,
         rows=_metric_rows_table(comparison.compared_metrics, span),
         scale_text=f"from {math.exp(-span):.3g} to {math.exp(span):.3g}",
-        counts=tuple(
+        verdict_count_badges=tuple(
             Markup(_verdict_badge_html(verdict, f"{number} "))  # noqa: S704 - ours, a verdict and a number
             for verdict in ComparisonVerdict
             if (number := comparison.verdict_counts.get(verdict, 0))
@@ -185,7 +185,7 @@ def _side_fact_rows(side: ComparisonSide) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _ratio_scale_half_width(compared_metrics: Sequence[ComparedMetric]) -> float:
+def _ratio_scale_half_width_ln(compared_metrics: Sequence[ComparedMetric]) -> float:
     """How far the scale reaches either way: the farthest end of any interval."""
     ends = [
         abs(math.log(end))
@@ -197,7 +197,7 @@ def _ratio_scale_half_width(compared_metrics: Sequence[ComparedMetric]) -> float
 
 
 def _metric_rows_table(
-    compared_metrics: Sequence[ComparedMetric], scale_half_width: float
+    compared_metrics: Sequence[ComparedMetric], scale_half_width_ln: float
 ) -> Table:
     """The metrics of each point under its name."""
     heads = (
@@ -208,13 +208,15 @@ def _metric_rows_table(
     points: dict[str, list[tuple[Cell, ...]]] = {}
     for compared in compared_metrics:
         point = point_text(compared.workload, compared.axis_values)
-        points.setdefault(point, []).append(_comparison_cells(compared, scale_half_width))
+        points.setdefault(point, []).append(_comparison_cells(compared, scale_half_width_ln))
     starts = accumulate(map(len, points.values()), initial=0)
     cells = tuple(chain.from_iterable(points.values()))
     return Table("Point by point", heads, cells, tuple(zip(starts, points, strict=False)))
 
 
-def _comparison_cells(compared_metric: ComparedMetric, scale_half_width: float) -> tuple[Cell, ...]:
+def _comparison_cells(
+    compared_metric: ComparedMetric, scale_half_width_ln: float
+) -> tuple[Cell, ...]:
     comparison = compared_metric.comparison
     _, _, baseline, candidate, ratio, interval, verdict = comparison_row_texts(
         compared_metric
@@ -227,7 +229,7 @@ def _comparison_cells(compared_metric: ComparedMetric, scale_half_width: float) 
         metric_column_name(compared_metric.metric),
         Cell(verdict, note=comparison.reason if needs_reason else "", html=badge),
         *(ratio, interval),
-        Cell("", html=_forest_row_svg(comparison, scale_half_width)),
+        Cell("", html=_forest_row_svg(comparison, scale_half_width_ln)),
         *(baseline, candidate, " / ".join(map(str, comparison.run_counts))),
         compared_metric.verdict_level,
     )
@@ -238,14 +240,14 @@ def _verdict_badge_html(verdict: ComparisonVerdict, prefix: str = "") -> str:
     return f'<span class="badge says-{verdict.value}">{shape}{prefix}{verdict.value}</span>'
 
 
-def _forest_row_svg(comparison: Comparison, scale_half_width: float) -> str:
+def _forest_row_svg(comparison: Comparison, scale_half_width_ln: float) -> str:
     """The ratio and its interval on the scale of the page, around the line of 1."""
-    at, middle = _x_position_of_ratio(comparison.ratio, scale_half_width), f"{WIDTH / 2:g}"
+    at, middle = _x_position_of_ratio(comparison.ratio, scale_half_width_ln), f"{WIDTH / 2:g}"
     reach = ""
     if comparison.low is not None and comparison.high is not None:
         low, high = (
-            _x_position_of_ratio(comparison.low, scale_half_width),
-            _x_position_of_ratio(comparison.high, scale_half_width),
+            _x_position_of_ratio(comparison.low, scale_half_width_ln),
+            _x_position_of_ratio(comparison.high, scale_half_width_ln),
         )
         reach = f'<line x1="{low}" x2="{high}" y1="7" y2="7" class="reach"/>'
     return (
@@ -275,7 +277,7 @@ class PlanProgress(Record):
     planned_count: int
     may_add_runs: bool
     current_step: str
-    facts: tuple[tuple[str, str], ...]
+    fact_rows: tuple[tuple[str, str], ...]
 
 
 class LivePage(Record):
@@ -293,7 +295,7 @@ class LivePage(Record):
     damage_texts: tuple[str, ...]
 
 
-def live_page(kinds: LoadReportKinds, loaded_session: LoadedSession, now_ns: int) -> LivePage:
+def live_page(load_kinds: LoadReportKinds, loaded_session: LoadedSession, now_ns: int) -> LivePage:
     """The page of a session as it stands at `now_ns` (UTC)."""
     session, results = loaded_session.session, loaded_session.results
     last = max(results, key=lambda result: (result.segment, result.order), default=None)
@@ -304,14 +306,16 @@ def live_page(kinds: LoadReportKinds, loaded_session: LoadedSession, now_ns: int
         progress=_plan_progress(loaded_session, now_ns),
         run_counts=count_runs_by_verdict_and_status(results),
         newest_runs=newest_runs_table(results),
-        chart=Markup(_newest_run_chart(kinds, loaded_session, last)) if last else Markup(""),  # noqa: S704 - escaped there
+        chart=Markup(_newest_run_chart(load_kinds, loaded_session, last)) if last else Markup(""),  # noqa: S704 - escaped there
         chart_run_name=f"{last.configuration}: {_run_name(last)}" if last else "",
         objections=merge_objections(results)[:OBJECTIONS_MAX],
         damage_texts=tuple(map(str, loaded_session.reader.document_and_manifest_damage())),
     )
 
 
-def _newest_run_chart(kinds: LoadReportKinds, session: LoadedSession, result: RunResult) -> str:
+def _newest_run_chart(
+    load_kinds: LoadReportKinds, session: LoadedSession, result: RunResult
+) -> str:
     """The newest run second by second; nothing where its intervals cannot be read."""
     try:
         table = session.reader.intervals(result.digest, result.repeat)
@@ -319,7 +323,7 @@ def _newest_run_chart(kinds: LoadReportKinds, session: LoadedSession, result: Ru
         return ""
     rate, by_second = (
         operation_rate_metric_key(result),
-        operation_rates_by_interval(kinds.report_of_result(result), table),
+        operation_rates_by_interval(load_kinds.report_of_result(result), table),
     )
     unit = metric_spec(rate).unit if rate else "ops/s"
     figure = rate_chart(f"{result.configuration}: {result_run_name_text(result)}", by_second, unit)
@@ -411,7 +415,7 @@ def _plan_progress(session: LoadedSession, now_ns: int) -> PlanProgress:
         planned_count=len(plan.runs),
         may_add_runs=bool(plan.extra_run_count),
         current_step=_current_run_text(plan, done) if running else "",
-        facts=_progress_time_rows(session, now_ns, running=running),
+        fact_rows=_progress_time_rows(session, now_ns, running=running),
     )
 
 
@@ -455,11 +459,11 @@ class WebPage(Record):
 class ConfigurationChoice(Record):
     """A side of a comparison of which a configuration is to be chosen."""
 
-    name: str
+    side_name: str
     session_id: str
-    session: str
+    session_title: str
     configurations: tuple[tuple[str, str], ...]
-    chosen: str
+    chosen_configuration: str
 
 
 def session_list_html(

@@ -82,7 +82,7 @@ Refuse = Callable[[RequestRefusal], tuple[bytes, Mapping[str, str]]]
 
 
 class AccessMiddleware:
-    """An ASGI application before another one; `tell` gets a line for each fault of ours."""
+    """An ASGI application before another one; `log_fault` gets a line for each fault of ours."""
 
     def __init__(
         self, app: App, policy: AccessPolicy, refuse: Refuse, log_fault: Callable[[str], None]

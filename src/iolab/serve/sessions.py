@@ -201,21 +201,21 @@ def _plain_subfolders(path: str) -> tuple[str, ...]:
     return tuple(sorted(below))
 
 
-def _require_plain_file(name: str, info: os.stat_result, *, allow_folder: bool) -> None:
-    if stat.S_ISDIR(info.st_mode) and allow_folder:
+def _require_plain_file(file_name: str, stat_result: os.stat_result, *, allow_folder: bool) -> None:
+    if stat.S_ISDIR(stat_result.st_mode) and allow_folder:
         return
-    if not stat.S_ISREG(info.st_mode):
-        raise _not_plain_error(name)
-    if info.st_size > FILE_BYTES_MAX:
+    if not stat.S_ISREG(stat_result.st_mode):
+        raise _not_plain_error(file_name)
+    if stat_result.st_size > FILE_BYTES_MAX:
         raise StoreError(
-            f"'{name}' of the session has {info.st_size} bytes.",
+            f"'{file_name}' of the session has {stat_result.st_size} bytes.",
             f"No file of a session has more than {FILE_BYTES_MAX}; see what it is.",
         )
 
 
-def _not_plain_error(name: str) -> StoreError:
+def _not_plain_error(file_name: str) -> StoreError:
     return StoreError(
-        f"'{name}' of the session is a link or a special file, which is not followed.",
+        f"'{file_name}' of the session is a link or a special file, which is not followed.",
         "Put the file itself there; a session is served only from its own folder.",
     )
 

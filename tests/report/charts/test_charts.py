@@ -162,7 +162,7 @@ def test_the_knee_and_the_most_under_a_limit_are_named_at_their_points() -> None
     first = replace(lines()[0], knee=4)
     limit = LatencyLimit("lat_ns_mean", 60_000.0)
     rate = rate_quantity("iops")
-    figure = latency_tradeoff_chart("s", "iodepth", [first], rate, (MEAN,), limit=limit)
+    figure = latency_tradeoff_chart("s", "iodepth", [first], rate, (MEAN,), latency_limit=limit)
     named = [place for one in of(figure, TextMark) for place in one.places if "limit" in place[2]]
     assert named == [(*near(70, 57.142857), "knee at 4, limit")]
     (ring,) = [one for one in of(figure, Markers) if one.marker_style is MarkerStyle.RING]

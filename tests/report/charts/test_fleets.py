@@ -138,7 +138,7 @@ def test_the_table_of_the_account_has_what_each_layer_saw() -> None:
 
 def test_runs_beyond_the_limit_stand_in_the_table_alone() -> None:
     (one, *_) = accounts()
-    many = [replace(one, run=f"{number} VMs") for number in range(RUNS_MAX + 2)]
+    many = [replace(one, run_name=f"{number} VMs") for number in range(RUNS_MAX + 2)]
     figure = latency_breakdown_chart("Reads", many)
     assert figure is not None
     assert figure.note.endswith("2 runs more in the table.")

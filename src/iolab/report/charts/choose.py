@@ -157,7 +157,9 @@ def _load_and_tradeoff_charts(
     if limit is not None and limit.metric not in {quantity.key for quantity in shown}:
         name = metric_phrase(limit.metric)
         shown = (*shown[:1], ChartQuantity(limit.metric, name, name))
-    tradeoff = latency_tradeoff_chart(workload.title, axis_name, lines, rate, shown, limit=limit)
+    tradeoff = latency_tradeoff_chart(
+        workload.title, axis_name, lines, rate, shown, latency_limit=limit
+    )
     return BriefAndAppendixCharts(figures, [tradeoff])
 
 

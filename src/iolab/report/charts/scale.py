@@ -200,10 +200,10 @@ def integer_axis(
     return ChartAxis(Scale(1.0, "", low, high, ()), ticks, title)
 
 
-def seconds_axis(end: float, title: str = "") -> ChartAxis:
+def seconds_axis(end_s: float, title: str = "") -> ChartAxis:
     """Time: grid lines in every panel, labels only under one that has a title."""
-    ticks = tuple((tick, axis_number_text(tick)) for tick in time_ticks(end))
-    scale = Scale(1.0, "s", 0.0, end, ())
+    ticks = tuple((tick, axis_number_text(tick)) for tick in time_ticks(end_s))
+    scale = Scale(1.0, "s", 0.0, end_s, ())
     return ChartAxis(
         scale, ticks, title, "time", has_grid=True, has_line=False, has_labels=bool(title)
     )

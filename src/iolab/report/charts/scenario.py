@@ -55,7 +55,7 @@ def scenario_chart(
     rates = linear_scale("1/s", [rate for scenario in scenarios for rate in scenario.rates])
     p99s = [p99 for scenario in scenarios for p99 in scenario.p99s_ns if p99]
     titled = seconds_axis(end, "seconds since the first phase began")
-    bands = _phase_bands(first)
+    bands = _every_second_phase_shading(first)
     plots = [
         Plot(
             HEIGHT,
@@ -117,7 +117,7 @@ def _run_line_marks(
     return marks
 
 
-def _phase_bands(scenario: ScenarioFigures) -> list[Mark]:
+def _every_second_phase_shading(scenario: ScenarioFigures) -> list[Mark]:
     """Every second phase, so that adjacent ones differ."""
     boxes = [
         (phase.start_s, None, phase.start_s + phase.seconds, None)

@@ -309,10 +309,10 @@ def heat_map_from_counts(
     )
 
 
-def _latency_band_edges(low: float, high: float) -> Floats:
+def _latency_band_edges(low_ns: float, high_ns: float) -> Floats:
     """The edges of bands of one ratio from the shortest latency to the longest."""
-    count = int(np.clip(math.log(high / low) / math.log(_NARROWEST), 1, BANDS_MAX))
-    return np.geomspace(low, high, count + 1)
+    count = int(np.clip(math.log(high_ns / low_ns) / math.log(_NARROWEST), 1, BANDS_MAX))
+    return np.geomspace(low_ns, high_ns, count + 1)
 
 
 def _supported_percentile_ns_by_moment(moments: Counts, percent: float) -> tuple[float | None, ...]:

@@ -136,7 +136,7 @@ class _SvgWriter:
             *self._y_axis_and_end_labels(plot),
         ]
         place = f"translate({_coord_text(plot.left)},{_coord_text(plot.top)})"
-        return _element_text(
+        return _svg_markup(
             "g", "".join(inside), data_plot=index, data_w=_coord_text(plot.width), transform=place
         )
 
@@ -148,22 +148,24 @@ class _SvgWriter:
                 f"M0,{_coord_text(plot.y_in_plot(tick))}h{_coord_text(plot.width)}"
                 for tick in plot.y.ticks
             )
-            drawn += _element_text("path", d=path, stroke=self.paint(FAINT))
+            drawn += _svg_markup("path", d=path, stroke=self.paint(FAINT))
         if plot.x and plot.x.has_grid:
             drawn += self._tick_lines(plot, "grid", 0, plot.height, FAINT)
         return drawn
 
-    def _tick_lines(self, plot: Plot, name: str, y: float, length: float, color: ColorToken) -> str:
+    def _tick_lines(
+        self, plot: Plot, group_name: str, y: float, length: float, color: ColorToken
+    ) -> str:
         """A line for each tick of the axis, each with a place of its own, since they move."""
         lines = [
-            _element_text(
+            _svg_markup(
                 "line",
                 transform=f"translate({_coord_text(x)},{_coord_text(y)})",
                 y2=_coord_text(length),
             )
             for x, _ in _visible_x_ticks(plot)
         ]
-        return _element_text("g", "".join(lines), data_x=name, stroke=self.paint(color))
+        return _svg_markup("g", "".join(lines), data_x=group_name, stroke=self.paint(color))
 
     def _x_axis_elements(self, plot: Plot) -> Iterator[str]:
         """The axis of x: its line with ticks, its labels and its title."""
@@ -171,7 +173,7 @@ class _SvgWriter:
         if axis is None:
             return
         if axis.has_line:
-            yield _element_text(
+            yield _svg_markup(
                 "path",
                 d=f"M0,{_coord_text(plot.height)}h{_coord_text(plot.width)}",
                 stroke=self.paint(RULE),
@@ -181,12 +183,10 @@ class _SvgWriter:
             return
         down = _coord_text(plot.height + _LABEL_DOWN)
         labels = [
-            _element_text(
-                "text", _escape_xml(text), transform=f"translate({_coord_text(x)},{down})"
-            )
+            _svg_markup("text", _escape_xml(text), transform=f"translate({_coord_text(x)},{down})")
             for x, text in ticks_that_fit(_visible_x_ticks(plot))
         ]
-        yield _element_text("g", "".join(labels), data_x="label", fill=muted, text_anchor="middle")
+        yield _svg_markup("g", "".join(labels), data_x="label", fill=muted, text_anchor="middle")
         x, anchor = ((axis.start_offset + axis.end_offset) / 2, "middle")
         if axis.is_title_left:
             x, anchor = axis.start_offset, "start"
@@ -196,7 +196,7 @@ class _SvgWriter:
         """The scale of y with its unit, the heading, and the labels at the ends of lines."""
         if plot.y:
             labels = [
-                _element_text(
+                _svg_markup(
                     "text",
                     axis_number_text(tick),
                     x=_coord_text(_LABEL_LEFT),
@@ -204,7 +204,7 @@ class _SvgWriter:
                 )
                 for tick in plot.y.ticks
             ]
-            yield _element_text("g", "".join(labels), fill=self.paint(MUTED), text_anchor="end")
+            yield _svg_markup("g", "".join(labels), fill=self.paint(MUTED), text_anchor="end")
         unit = plot_y_unit_text(plot)
         if plot.title:
             yield self._text_element(f"{plot.title}, {unit}", 0, ABOVE - 7, INK)
@@ -231,7 +231,7 @@ class _SvgWriter:
             "y": _coord_text(y),
             "text_anchor": None if anchor == "start" else anchor,
         }
-        return _element_text("text", _escape_xml(text), **place, fill=self.paint(color))
+        return _svg_markup("text", _escape_xml(text), **place, fill=self.paint(color))
 
     def _color_name_if_hideable(self, color: ColorToken | None) -> str | None:
         return color.name if color in self.hideable_series and color else None
@@ -253,8 +253,8 @@ class _SvgWriter:
             group[faint] = f"{opacity:g}"
         more = self._overlay_elements(mark, plot)
         if more:  # in a group of its own, so that a pointer finds the mark's places alone
-            more = _element_text("g", more, **{**group, "data_m": None if index is None else ""})
-        return _element_text("g", self._mark_elements(mark, plot), **group) + more
+            more = _svg_markup("g", more, **{**group, "data_m": None if index is None else ""})
+        return _svg_markup("g", self._mark_elements(mark, plot), **group) + more
 
     def _overlay_elements(self, mark: Mark, plot: Plot) -> str:
         """What lies upon a mark: dots on a short line, hatching of bars that are indicative."""
@@ -291,7 +291,7 @@ class _SvgWriter:
             for x, y, x2, y2 in lines
         )
         look = {"stroke": self.paint(PAPER), "stroke_width": _stroke_width_text(1.6)}
-        return _element_text("path", d=path, **look) if path else ""
+        return _svg_markup("path", d=path, **look) if path else ""
 
     def _invalid_bar_cross_element(
         self, mark: Bars, corners: Sequence[tuple[float, float, float, float]]
@@ -304,7 +304,7 @@ class _SvgWriter:
             for (x, y, x2, y2), level in zip(corners, mark.levels, strict=False)
             if level is VerdictLevel.INVALID
         )
-        return _element_text("path", d=path, stroke=self.paint(mark.color)) if path else ""
+        return _svg_markup("path", d=path, stroke=self.paint(mark.color)) if path else ""
 
     def _bar_interval_elements(
         self, mark: Bars, corners: Sequence[tuple[float, float, float, float]], plot: Plot
@@ -316,7 +316,7 @@ class _SvgWriter:
             for (x, _, x2, _), ends in zip(corners, intervals, strict=False)
             if ends
         )
-        return _element_text("path", d=path, stroke=self.paint(INK)) if path else ""
+        return _svg_markup("path", d=path, stroke=self.paint(INK)) if path else ""
 
     @singledispatchmethod
     def _mark_elements(self, mark: Mark, plot: Plot) -> str:
@@ -325,7 +325,7 @@ class _SvgWriter:
 
     @_mark_elements.register
     def _line_mark_elements(self, mark: Line, plot: Plot) -> str:
-        return _element_text(
+        return _svg_markup(
             "path",
             d=_path_data(
                 (
@@ -369,7 +369,7 @@ class _SvgWriter:
                 f"{_coord_text(plot.y_in_plot(y))})"
             )
             dots.append(
-                _element_text(
+                _svg_markup(
                     "path",
                     transform=move,
                     d=_verdict_marker_svg_path(level, size),
@@ -377,7 +377,7 @@ class _SvgWriter:
                     stroke_dasharray=_dash_array_text(_BARE_DASH) if is_broken else None,
                 )
             )
-        return _element_text(
+        return _svg_markup(
             "g",
             "".join(dots),
             stroke=stroke and self.paint(stroke),
@@ -397,7 +397,7 @@ class _SvgWriter:
                 else f"H{_coord_text(right)}"
             )
             path.append(f"M{_coord_text(left)},{_coord_text(top)}{end}")
-        return _element_text(
+        return _svg_markup(
             "path",
             d="".join(path),
             stroke=self.paint(mark.color),
@@ -435,7 +435,7 @@ class _SvgWriter:
         attributes: Mapping[str, str | None],
     ) -> str:
         drawn = (
-            _element_text(
+            _svg_markup(
                 "path",
                 d=f"M{_coord_text(x)},{_coord_text(y)}h{_coord_text(x2 - x)}"
                 f"v{_coord_text(y2 - y)}h{_coord_text(x - x2)}Z",
@@ -449,14 +449,14 @@ class _SvgWriter:
     def _band_elements(self, mark: Band, plot: Plot) -> str:
         lower = [(plot.x_in_plot(x), plot.y_in_plot(low)) for x, low, _ in mark.places]
         upper = [(plot.x_in_plot(x), plot.y_in_plot(high)) for x, _, high in reversed(mark.places)]
-        return _element_text(
+        return _svg_markup(
             "path", d=f"{_path_data([*lower, *upper])}Z", fill=self.paint(mark.color)
         )
 
     @_mark_elements.register
     def _text_mark_elements(self, mark: TextMark, plot: Plot) -> str:
         texts = [
-            _element_text(
+            _svg_markup(
                 "text",
                 _escape_xml(text),
                 transform="translate("
@@ -468,11 +468,11 @@ class _SvgWriter:
         anchor = None if mark.align == "start" else mark.align
         inside, paper = "".join(texts), self.paint(PAPER)
         rim = (
-            _element_text("g", inside, fill=paper, stroke=paper, stroke_width=3)
+            _svg_markup("g", inside, fill=paper, stroke=paper, stroke_width=3)
             if mark.has_rim
             else ""
         )
-        return _element_text("g", f"{rim}{inside}", fill=self.paint(mark.color), text_anchor=anchor)
+        return _svg_markup("g", f"{rim}{inside}", fill=self.paint(mark.color), text_anchor=anchor)
 
 
 def _visible_x_ticks(plot: Plot) -> list[tuple[float, str]]:
@@ -593,7 +593,7 @@ def _attributes_text(**items: object) -> str:
     )
 
 
-def _element_text(name: str, inside: str = "", /, **items: object) -> str:
+def _svg_markup(name: str, inside: str = "", /, **items: object) -> str:
     body = f">{inside}</{name}>" if inside else "/>"
     return f"<{name}{_attributes_text(**items)}{body}"
 

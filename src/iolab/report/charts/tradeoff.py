@@ -68,12 +68,12 @@ def latency_tradeoff_chart(
     latencies: Sequence[ChartQuantity],
     *,
     note: str = "",
-    limit: LatencyLimit | None = None,
+    latency_limit: LatencyLimit | None = None,
 ) -> Figure:
     """Up to two latencies (the second dashed) against `rate_quantity`, over the loads of an axis.
 
-    The knees of the lines are named, and of a `limit` on one of the latencies the most that stays
-    under it. `note` is what else to know.
+    The knees of the lines are named, and of a `latency_limit` on one of the latencies the most that
+    stays under it. `note` is what else to know.
     """
     drawn, common = lines_with_short_names_and_common_part(
         best_lines_that_fit_chart(lines, rate_quantity.key)
@@ -87,7 +87,7 @@ def latency_tradeoff_chart(
     every = [place for places in placed.values() for place in places]
     unit = metric_spec(rate_quantity.key).unit
     x_scale = linear_scale(unit, [rate for _, rate, _, _ in every], tick_count=3)
-    held = limit if limit is not None and limit.metric in keys else None
+    held = latency_limit if latency_limit is not None and latency_limit.metric in keys else None
     heights = [*_latencies_and_interval_ends(every, keys), *([held.latency_ns] if held else [])]
     scales = x_scale, log_scale("ns", heights, max_ticks=6)
     marks: list[Mark] = []
@@ -180,7 +180,7 @@ def _knee_and_limit_marks(
     line_points: Sequence[TradeoffPoint],
     line: ChartLine,
     metric_key: str,
-    limit: LatencyLimit | None,
+    latency_limit: LatencyLimit | None,
     scales: tuple[Scale, Scale],
 ) -> Iterator[Mark]:
     """A ring with its name around the knee, and around the most that stays under a limit."""
@@ -191,7 +191,9 @@ def _knee_and_limit_marks(
     under = [
         index
         for index, place in enumerate(line_points)
-        if limit and metric_key == limit.metric and place[2] <= limit.latency_ns
+        if latency_limit
+        and metric_key == latency_limit.metric
+        and place[2] <= latency_limit.latency_ns
     ]
     if under and len(under) < len(line_points):
         most = max(under, key=lambda index: line_points[index][1])
@@ -211,11 +213,15 @@ def _knee_and_limit_marks(
         )
 
 
-def _knee_and_limit_legend(lines: Sequence[ChartLine], limit: LatencyLimit | None) -> Iterator[str]:
+def _knee_and_limit_legend(
+    lines: Sequence[ChartLine], latency_limit: LatencyLimit | None
+) -> Iterator[str]:
     if any(line.knee is not None for line in lines):
         yield "Knee: from here on more load costs more latency than it gains rate."
-    if limit is not None:
-        name = f"{metric_phrase(limit.metric)} of {value_text(limit.latency_ns, 'ns')}"
+    if latency_limit is not None:
+        name = (
+            f"{metric_phrase(latency_limit.metric)} of {value_text(latency_limit.latency_ns, 'ns')}"
+        )
         yield f"Dotted: the limit, {name}; ringed is the most that stays under it."
 
 

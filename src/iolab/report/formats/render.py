@@ -128,7 +128,10 @@ def typeset_pdf(template: str, document: object, files: Mapping[str, bytes]) -> 
 
 
 def _compile_typst(
-    template: str, document: object, files: Mapping[str, bytes], form: Literal["pdf", "png"]
+    template: str,
+    document: object,
+    files: Mapping[str, bytes],
+    output_format: Literal["pdf", "png"],
 ) -> list[bytes]:
     """A PDF as one file, or the pages as PNG."""
     with tempfile.TemporaryDirectory(prefix="iolab-brief-") as folder:
@@ -140,7 +143,7 @@ def _compile_typst(
             made = typst.compile(
                 str(main),
                 root=folder,
-                format=form,
+                format=output_format,
                 ppi=72 * PNG_SCALE,
                 ignore_system_fonts=True,
                 font_paths=[str(sans.ROOT / "files")],
@@ -323,11 +326,11 @@ def _is_list_item_without_verdict(data: Mapping[str, Any]) -> bool:
 
 
 def _common_document_data(
-    brief: Brief, page: ReportPage, paper: Paper, part: str
+    brief: Brief, page: ReportPage, paper: Paper, document_part: str
 ) -> dict[str, Any]:
     """What both documents have: paper, title, and where they come from."""
     return {
-        "part": part,
+        "part": document_part,
         "paper": paper.typst_name,
         "study": brief.study.id,
         "title": brief.study.title,
