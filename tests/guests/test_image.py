@@ -20,9 +20,9 @@ from iolab.guests.kit.image import (
     is_kernel_module_file,
     kernel_module_name,
     kernel_payload,
-    modules_in_load_order,
     parse_ldd_output,
     supports_pvh_boot,
+    wanted_modules_in_load_order,
 )
 from tests.guests.cpio import read_newc
 from tests.guests.kernels import bz_image, elf_kernel, module, packed
@@ -218,7 +218,7 @@ DEBIAN_12 = {
 
 
 def test_each_comes_behind_what_it_depends_on() -> None:
-    found = modules_in_load_order(list(DEBIAN_12), [], DEBIAN_12.__getitem__)
+    found = wanted_modules_in_load_order(list(DEBIAN_12), [], DEBIAN_12.__getitem__)
     assert list(found) == [
         "virtio_ring",
         "virtio",
@@ -240,7 +240,7 @@ def test_what_is_built_in_is_left_out() -> None:
         f"{DRIVERS}/block/virtio_blk.ko.xz": module("virtio", "virtio_ring"),
         f"{DRIVERS}/virtio/virtio-mmio.ko.zst": module("virtio-ring"),
     }
-    assert list(modules_in_load_order(list(paths), built_in, paths.__getitem__)) == [
+    assert list(wanted_modules_in_load_order(list(paths), built_in, paths.__getitem__)) == [
         "virtio_mmio",
         "virtio_blk",
     ]
@@ -248,18 +248,18 @@ def test_what_is_built_in_is_left_out() -> None:
 
 def test_a_kernel_without_disks_is_none_for_guests() -> None:
     with pytest.raises(ValueError, match="no virtio_blk and no virtio_console"):
-        modules_in_load_order([], [], lambda path: b"")
+        wanted_modules_in_load_order([], [], lambda path: b"")
 
 
 def test_a_module_that_is_nowhere_is_named() -> None:
     paths = {"virtio_blk.ko": module("sg_pool"), "virtio_console.ko": module()}
     with pytest.raises(ValueError, match="no sg_pool, which another module needs"):
-        modules_in_load_order(list(paths), [], paths.__getitem__)
+        wanted_modules_in_load_order(list(paths), [], paths.__getitem__)
 
 
 def test_modules_that_depend_on_each_other_end() -> None:
     paths = {"virtio_blk.ko": module("virtio_console"), "virtio_console.ko": module("virtio_blk")}
-    assert set(modules_in_load_order(list(paths), [], paths.__getitem__)) == {
+    assert set(wanted_modules_in_load_order(list(paths), [], paths.__getitem__)) == {
         "virtio_blk",
         "virtio_console",
     }

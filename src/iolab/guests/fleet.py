@@ -360,12 +360,12 @@ class SessionGuests:
         """Boot a guest; first of all its node is made ready again, if it was lost."""
         async with node.preparation_lock:
             if node.host.lost_reason:
-                await self._reconnect_node(node)
+                await self._reconnect_and_report_node(node)
             if not node.is_ready:
                 await self._set_up_nodes(settings, [node])
         return await node.boot(guest_name, settings)
 
-    async def _reconnect_node(self, node: Hypervisor) -> None:
+    async def _reconnect_and_report_node(self, node: Hypervisor) -> None:
         """The node anew, and still what it was, with nothing of ours on it. HostError else."""
         why, session = node.host.lost_reason or "", self._session
         if self._reach is None or self._copies is not None:

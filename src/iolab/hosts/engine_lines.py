@@ -142,12 +142,16 @@ class EngineLineReader(ABC):
         if len(self._rest) > limits.LINE_BYTES_MAX:
             self._faults.add_fault("it printed a line without an end")
             self._rest = b""
-        return [interval for line in lines if (interval := self._parse_line(line)) is not None]
+        return [
+            interval
+            for line in lines
+            if (interval := self._parse_line_or_add_fault(line)) is not None
+        ]
 
     def finish(self) -> ParsedEngineOutput:
         """Everything that the output told."""
         if self._rest.strip():
-            self._parse_line(self._rest)
+            self._parse_line_or_add_fault(self._rest)
         totals = self._parse_totals_or_add_fault()
         start_ns, end_ns = self._start_and_end_ns_or_add_faults()
         return ParsedEngineOutput(
@@ -191,13 +195,13 @@ class EngineLineReader(ABC):
         """What speaks against the run so far."""
         return self._faults
 
-    def _parse_line(self, line: bytes) -> Interval | None:
+    def _parse_line_or_add_fault(self, line: bytes) -> Interval | None:
         """One line; the interval that it is, None for any other."""
         if not line.strip():
             return None
         try:
             document = require_object(json.loads(line))
-            return self._parse_document(document)
+            return self._parse_document_or_add_fault(document)
         except LineError as fault:
             self._faults.add_fault(str(fault))
         except (ValueError, RecursionError):
@@ -205,7 +209,7 @@ class EngineLineReader(ABC):
             self._faults.add_fault(f"it printed a line that is no JSON: {words}")
         return None
 
-    def _parse_document(self, document: dict[str, Any]) -> Interval | None:
+    def _parse_document_or_add_fault(self, document: dict[str, Any]) -> Interval | None:
         if "fault" in document:
             faults = document["fault"]
             for fault in faults if isinstance(faults, list) else [faults]:
@@ -219,13 +223,13 @@ class EngineLineReader(ABC):
         elif "end" in document:
             self._end = require_object(document["end"])
         elif "seq" in document:
-            interval = self._parse_interval(document)
+            interval = self._parse_interval_and_add_faults(document)
             self._log.append(interval)
             self._last_ns = interval.end_real_ns
             return interval
         return None
 
-    def _parse_interval(self, document: dict[str, Any]) -> Interval:
+    def _parse_interval_and_add_faults(self, document: dict[str, Any]) -> Interval:
         parts = self.parse_interval_line(document)
         end_ns, span_ns = require_count(document, "end_real_ns"), require_count(document, "span_ns")
         if self._last_ns is not None and end_ns <= self._last_ns:

@@ -140,13 +140,13 @@ def _join_clients(members: Sequence[RunWithFiles]) -> RunWithFiles:
     return files, replace(
         first,
         details=details,
-        clients=tuple(_clients_with_file_names(members)),
+        clients=tuple(_clients_named_by_file(members)),
         ended_real_ns=max(moments, default=None),
         failure=next((run.failure for _, run in members if run.failure), None),
     )
 
 
-def _clients_with_file_names(members: Sequence[RunWithFiles]) -> Iterator[ImportedClient]:
+def _clients_named_by_file(members: Sequence[RunWithFiles]) -> Iterator[ImportedClient]:
     """All clients, each by the name of its file, or of its folder too where files are called alike.
 
     A file that tells of several clients has names for them.

@@ -219,7 +219,7 @@ class DiskspdFieldReader:
         self._add_unreadable_fault(path, text)
         return None
 
-    def require_element(self, element: ET.Element, path: str) -> None:
+    def require_element_or_add_fault(self, element: ET.Element, path: str) -> None:
         """A fault where there is no such element below."""
         if element.find(path) is None:
             self.add_fault(
@@ -229,7 +229,7 @@ class DiskspdFieldReader:
 
     def required_count(self, element: ET.Element, path: str) -> int | None:
         """A whole number that must be there; None, and a fault, where it is not."""
-        self.require_element(element, path)
+        self.require_element_or_add_fault(element, path)
         return self.optional_count(element, path)
 
     def _add_unreadable_fault(self, name: str, text: str) -> None:
@@ -313,7 +313,7 @@ def parse_diskspd_xml(text: str) -> DiskspdOutput:
     root = _parse_xml(document)
     reader = DiskspdFieldReader()
     system = root.find("System")
-    spans = tuple(_measured_spans(root, messages, reader))
+    spans = tuple(_measured_spans_or_add_faults(root, messages, reader))
     return DiskspdOutput(
         version=element_text_or_empty(system, "Tool/Version"),
         computer=element_text_or_empty(system, "ComputerName"),
@@ -410,7 +410,7 @@ def _is_rate_in_iops(target: ET.Element) -> bool:
     return rate is not None and rate.get("unit", "").upper() == "IOPS"
 
 
-def _measured_spans(
+def _measured_spans_or_add_faults(
     root: ET.Element, messages: tuple[str, ...], reader: DiskspdFieldReader
 ) -> Iterator[DiskspdTimeSpan]:
     requested = [_span_settings(s, reader) for s in root.iterfind("Profile/TimeSpans/TimeSpan")]
@@ -436,22 +436,22 @@ def _measured_spans(
             )
             continue
         before = reader.fault_count
-        read = _measured_span(span, index + 1, settings, end_ns, reader)
+        read = _measured_span_or_add_faults(span, index + 1, settings, end_ns, reader)
         if read is not None and reader.fault_count == before:
             yield read
 
 
-def _measured_span(
+def _measured_span_or_add_faults(
     span: ET.Element,
     span_number: int,
     settings: DiskspdSpanSettings,
     end_ns: int | None,
     reader: DiskspdFieldReader,
 ) -> DiskspdTimeSpan | None:
-    reader.require_element(span, "TestTimeSeconds")
+    reader.require_element_or_add_fault(span, "TestTimeSeconds")
     seconds = reader.optional_number(span, "TestTimeSeconds")
     threads = reader.required_count(span, "ThreadCount")
-    moved = _io_counts_and_bytes_by_target(span, span_number, reader)
+    moved = _target_io_counts_and_bytes_or_add_faults(span, span_number, reader)
     for path in dict.fromkeys(target.path for target in settings.targets):
         if path not in moved:
             reader.add_fault(
@@ -474,7 +474,7 @@ def _measured_span(
         )
     total: Counter[str] = sum(moved.values(), Counter())
     table = span.find("Latency")
-    rows = {} if table is None else _latency_rows_by_percentile(table, reader)
+    rows = {} if table is None else _latency_rows_by_percentile_or_add_faults(table, reader)
     return DiskspdTimeSpan(
         number=span_number,
         settings=settings,
@@ -492,7 +492,7 @@ def _measured_span(
     )
 
 
-def _io_counts_and_bytes_by_target(
+def _target_io_counts_and_bytes_or_add_faults(
     span: ET.Element, span_number: int, reader: DiskspdFieldReader
 ) -> dict[str, Counter[str]]:
     """What all threads did with each target while the time was taken."""
@@ -536,7 +536,7 @@ def _is_limited_by_rate(
     )
 
 
-def _latency_rows_by_percentile(
+def _latency_rows_by_percentile_or_add_faults(
     table: ET.Element, reader: DiskspdFieldReader
 ) -> dict[Decimal, ET.Element]:
     """The latencies of all threads and targets of a span together, each percentile once."""

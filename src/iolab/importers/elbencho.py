@@ -286,13 +286,13 @@ class ElbenchoImporter:
             file, re.compile(rf"{stem}\.(?:out|live\.csv)")
         ):
             file_set.mark_used_and_read(output)
-        phases = list(_line_numbers_and_phases(file))
+        phases = list(_read_numbered_phases_and_mark_lines(file))
         for twin in file_set.matching_files_in_same_folder(
             file, re.compile(rf"{stem}\.(?:json|csv)")
         ):
             if twin.path == file.path or not self.recognises(twin):
                 continue
-            if len(others := list(_line_numbers_and_phases(twin))) == len(phases):
+            if len(others := list(_read_numbered_phases_and_mark_lines(twin))) == len(phases):
                 file_set.mark_used_and_read(twin)
                 file, phases = (twin, others) if _is_elbencho_json_file(twin) else (file, phases)
         file.line_coverage.mark_all_read()
@@ -305,7 +305,7 @@ def _is_elbencho_json_file(file: ForeignFile) -> bool:
     return re.match(rb'\s*\{\s*"phase_type"\s*:', file.first_bytes) is not None
 
 
-def _line_numbers_and_phases(file: ForeignFile) -> Iterator[tuple[int, _ElbenchoPhase]]:
+def _read_numbered_phases_and_mark_lines(file: ForeignFile) -> Iterator[tuple[int, _ElbenchoPhase]]:
     """Each with the number of its line."""
     if _is_elbencho_json_file(file):
         for place, line in enumerate(file.lines, start=1):
@@ -608,7 +608,7 @@ def _object_figures_from_json(
     operation: str,
     row: Mapping[str, Any],
     latency: Mapping[str, Any],
-    parts: OperationFigures,
+    part_figures: OperationFigures,
     options: Mapping[str, str],
     seconds: float | None,
 ) -> Iterator[OperationFigures]:
@@ -627,7 +627,7 @@ def _object_figures_from_json(
         seconds,
     )
     size, block = (parse_number(options.get(name) or "") for name in ("file size", "block size"))
-    named = replace(parts, operation=_PART_OPERATIONS[kind])
+    named = replace(part_figures, operation=_PART_OPERATIONS[kind])
     yield from _object_and_part_figures(
         entries, named, has_parts=bool(size and block and size > block)
     )

@@ -494,7 +494,7 @@ class _FioRunReports(Record):
         """The client with what logs beside the report tell, where they are surely its own."""
         if client.intervals:
             return client
-        logs = fio_logs.read_fio_logs(
+        logs = fio_logs.read_fio_logs_and_mark_used(
             self.file,
             self.files,
             job.name,

@@ -147,11 +147,17 @@ def _brace_positions(text: str, after: int, before: int) -> Iterator[int]:
 
 
 def _mark_cut_off_reports(
-    file: ForeignFile, documents: Sequence[FioReportDocument], cut: Sequence[int]
+    file: ForeignFile, documents: Sequence[FioReportDocument], cut_off_line_numbers: Sequence[int]
 ) -> None:
     """Each report that is cut off reaches to where the next one begins."""
-    begins = sorted({*(document.first_line for document in documents), *cut, len(file.lines) + 1})
-    for line in cut:
+    begins = sorted(
+        {
+            *(document.first_line for document in documents),
+            *cut_off_line_numbers,
+            len(file.lines) + 1,
+        }
+    )
+    for line in cut_off_line_numbers:
         after = bisect_right(begins, line)
         last = begins[after] - 1 if after < len(begins) else line
         file.line_coverage.mark_left_out(line, max(last, line), CUT_OFF)

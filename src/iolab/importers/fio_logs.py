@@ -80,7 +80,7 @@ Windows = dict[tuple[str, int], float]
 """Values by direction and the end of their window in ms."""
 
 
-def read_fio_logs(
+def read_fio_logs_and_mark_used(
     report_file: ForeignFile,
     file_set: ImportFileSet,
     job_name: str,

@@ -147,13 +147,13 @@ class NixlbenchImporter:
     def read(self, file: ForeignFile, file_set: ImportFileSet) -> Sequence[ForeignRun]:
         """Rows below each heading, with the configuration that stands before it."""
         del file_set
-        runs = list(_nixl_runs(file))
+        runs = list(_read_nixl_runs_and_mark_lines(file))
         if not runs:
             raise ForeignFileError("its table has no row: it was cut short or failed.")
         return runs
 
 
-def _nixl_runs(file: ForeignFile) -> Iterator[ForeignRun]:
+def _read_nixl_runs_and_mark_lines(file: ForeignFile) -> Iterator[ForeignRun]:
     settings: dict[str, str] = {}
     columns: list[str] = []
     for number, raw in enumerate(file.lines, start=1):

@@ -94,7 +94,7 @@ class IorImporter:
         del file_set
         runs: list[ForeignRun] = []
         for section in split_into_sections(file, _BEGIN):
-            own = list(_runs_of_invocation(section))
+            own = list(_read_invocation_runs_and_mark_lines(section))
             section.mark_read()
             runs += own
         if not runs:
@@ -102,14 +102,16 @@ class IorImporter:
         return runs
 
 
-def _runs_of_invocation(section: OutputSection) -> Iterator[ForeignRun]:
+def _read_invocation_runs_and_mark_lines(section: OutputSection) -> Iterator[ForeignRun]:
     """The rows of every test; what stands before the first one is of all."""
     first, *others = _split_into_tests(section)
     common = _header_options(
         first[: next((i for i, (_, line) in enumerate(first) if _TEST.match(line)), 0)]
     )
     for lines in (first, *others):
-        rows = list(_runs_of_table_rows(section, lines, {**common, **_header_options(lines)}))
+        rows = list(
+            _read_table_runs_and_mark_lines(section, lines, {**common, **_header_options(lines)})
+        )
         if not rows:
             reason = "IOR printed no result: it was cut short or failed."
             section.file.line_coverage.mark_left_out(lines[0][0], lines[-1][0], reason)
@@ -153,7 +155,7 @@ def _header_options(lines: Lines) -> dict[str, str]:
     return header
 
 
-def _runs_of_table_rows(
+def _read_table_runs_and_mark_lines(
     section: OutputSection, lines: Lines, header: Mapping[str, str]
 ) -> Iterator[ForeignRun]:
     errors: list[str] = []

@@ -117,7 +117,7 @@ class DbBenchImporter:
         for place, part in enumerate(parts):
             words = paired[place].text if paired else "\n".join(each.text for each in heard)
             try:
-                runs += _db_bench_runs(part, words or part.text)
+                runs += _read_db_bench_runs_and_mark_lines(part, words or part.text)
             except ForeignFileError as fault:
                 refused = fault
                 file.line_coverage.mark_left_out(part.first_line, part.last_line, str(fault))
@@ -154,7 +154,7 @@ def _invocation_sections(file: ForeignFile) -> list[OutputSection]:
     return [OutputSection(file, 1, first.last_line), *others]
 
 
-def _db_bench_runs(section: OutputSection, stderr: str) -> list[ForeignRun]:
+def _read_db_bench_runs_and_mark_lines(section: OutputSection, stderr: str) -> list[ForeignRun]:
     """The results of one invocation. ForeignFileError where there is none."""
     output = db_bench_output.parse_db_bench_output(section.text.encode(), stderr.encode())
     # RocksDB's own still called itself LevelDB up to 3.x, and printed operations a second.
@@ -378,13 +378,14 @@ class YcsbImporter:
             )
         parts = _ycsb_sections(file)
         runs = [
-            self._ycsb_run_of_section(part, file_set, has_logs=len(parts) == 1) for part in parts
+            self._read_ycsb_run_and_mark_logs_used(part, file_set, has_logs=len(parts) == 1)
+            for part in parts
         ]
         for part in parts:
             part.mark_read()
         return runs
 
-    def _ycsb_run_of_section(
+    def _read_ycsb_run_and_mark_logs_used(
         self, part: OutputSection, file_set: ImportFileSet, *, has_logs: bool
     ) -> ForeignRun:
         file = part.file
@@ -408,7 +409,11 @@ class YcsbImporter:
             for name, section in sections.items()
             if name in YCSB_NAMES and not name.startswith("Intended")
         )
-        logs = dict(self._operations_and_latency_logs(file, file_set, sections)) if has_logs else {}
+        logs = (
+            dict(self._operations_and_used_latency_logs(file, file_set, sections))
+            if has_logs
+            else {}
+        )
         claimed = OperationFigures(
             ALL,
             seconds=seconds,
@@ -456,7 +461,7 @@ class YcsbImporter:
             indicator="ops_per_s",
         )
 
-    def _operations_and_latency_logs(
+    def _operations_and_used_latency_logs(
         self, file: ForeignFile, file_set: ImportFileSet, sections: Mapping[str, Mapping[str, str]]
     ) -> Iterator[tuple[str, HdrLog]]:
         """The logs of the operations, each used whether or not it can be read."""

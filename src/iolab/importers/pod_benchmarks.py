@@ -146,11 +146,13 @@ class KubestrImporter:
         """The jobs of every result."""
         file_set.mark_used_and_read(file)
         if b'"fioConfig"' in file.utf8_bytes:
-            return _kubestr_json_runs(file, file_set)
+            return _read_kubestr_json_runs_and_mark_lines(file, file_set)
         return _kubestr_text_runs(file)
 
 
-def _kubestr_json_runs(file: ForeignFile, file_set: ImportFileSet) -> list[ForeignRun]:
+def _read_kubestr_json_runs_and_mark_lines(
+    file: ForeignFile, file_set: ImportFileSet
+) -> list[ForeignRun]:
     runs = list(FioImporter().read(file, file_set))
     document, first, last = _first_json_value_and_lines(file)
     file.line_coverage.mark_read(first, last)
@@ -228,7 +230,7 @@ def _kubestr_text_runs(file: ForeignFile) -> list[ForeignRun]:
     before = 1
     for section in split_into_sections(file, re.compile(r"^\s*FIO version - ")):
         heading = "\n".join(file.lines[before - 1 : section.first_line - 1])
-        runs += _kubestr_text_section_runs(section, _last_match(_KUBESTR_TEST, heading))
+        runs += _read_kubestr_section_and_mark_lines(section, _last_match(_KUBESTR_TEST, heading))
         before = section.first_line + 1
     if not runs:
         raise ForeignFileError("kubestr printed no result: it was cut short or failed.")
@@ -240,7 +242,7 @@ def _last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
     return every[-1] if every else None
 
 
-def _kubestr_text_section_runs(
+def _read_kubestr_section_and_mark_lines(
     section: OutputSection, test: re.Match[str] | None
 ) -> list[ForeignRun]:
     account = section.file.line_coverage
@@ -350,13 +352,13 @@ class KbenchImporter:
         runs: list[ForeignRun] = []
         _mark_progress_lines(file, _KBENCH_PROGRESS)
         for section in split_into_sections(file, _KBENCH):
-            runs += _kbench_runs(section)
+            runs += _read_kbench_runs_and_mark_lines(section)
         if not runs:
             raise ForeignFileError("kbench printed no figure: it was cut short or failed.")
         return runs
 
 
-def _kbench_runs(section: OutputSection) -> list[ForeignRun]:
+def _read_kbench_runs_and_mark_lines(section: OutputSection) -> list[ForeignRun]:
     account = section.file.line_coverage
     volumes: Sequence[str] = ("",)
     settings: dict[str, str] = {}
@@ -448,12 +450,16 @@ class DbenchImporter:
         file_set.mark_used_and_read(file)
         _mark_progress_lines(file, _DBENCH_PROGRESS)
         sections = split_into_sections(file, _DBENCH_TEST)
-        runs = [run for section in sections for run in _dbench_test_runs(section)]
+        runs = [
+            run for section in sections for run in _read_dbench_test_runs_and_mark_lines(section)
+        ]
         is_whole = bool(runs)
         for number, line in enumerate(file.lines, start=1):
             if summary := _DBENCH_SUMMARY.fullmatch(line.strip()):
                 file.line_coverage.mark_read(number)
-                runs += [] if is_whole else _dbench_summary_runs(file, number, summary)
+                runs += (
+                    [] if is_whole else _read_dbench_summary_and_mark_lines(file, number, summary)
+                )
         if not runs:
             raise ForeignFileError("dbench printed no figure: it was cut short or failed.")
         return runs
@@ -521,7 +527,7 @@ class _FioTextParser:
             self.percentile_lines.append(line_number)
 
 
-def _dbench_test_runs(section: OutputSection) -> Iterator[ForeignRun]:
+def _read_dbench_test_runs_and_mark_lines(section: OutputSection) -> Iterator[ForeignRun]:
     """The run of a test, of the text of fio in it."""
     account = section.file.line_coverage
     head = _DBENCH_TEST.match(section.numbered_lines[0][1])
@@ -559,7 +565,7 @@ def _dbench_figures(direction: str, sums: _FioTextDirectionSums) -> OperationFig
     )
 
 
-def _dbench_summary_runs(
+def _read_dbench_summary_and_mark_lines(
     file: ForeignFile, line_number: int, summary: re.Match[str]
 ) -> Iterator[ForeignRun]:
     name = summary["name"]

@@ -79,7 +79,7 @@ class RadosBenchImporter:
     def read(self, file: ForeignFile, file_set: ImportFileSet) -> Sequence[ForeignRun]:
         """The totals of a text, or those that CBT made a JSON object of."""
         if file.first_bytes.lstrip().startswith(b"{"):
-            return _runs_of_json(file, file_set)
+            return _read_json_runs_and_mark_lines(file, file_set)
         runs = []
         _mark_progress_lines(file)
         for section in split_into_sections(file, _BEGIN):
@@ -126,7 +126,9 @@ def _output_of_same_run_before(file: ForeignFile, line_number: int) -> str:
     return "\n".join(lines[start:])
 
 
-def _runs_of_json(file: ForeignFile, file_set: ImportFileSet) -> Sequence[ForeignRun]:
+def _read_json_runs_and_mark_lines(
+    file: ForeignFile, file_set: ImportFileSet
+) -> Sequence[ForeignRun]:
     """What `--format json` prints, or CBT's `json_output.N.HOST`.
 
     Beside that lies `output.N.HOST`, which tells more.

@@ -59,13 +59,13 @@ class HciBenchImporter:
     def read(self, file: ForeignFile, file_set: ImportFileSet) -> Sequence[ForeignRun]:
         """Each block of figures."""
         del file_set
-        runs = list(_hci_runs(file))
+        runs = list(_read_hci_runs_and_mark_lines(file))
         if not runs:
             raise ForeignFileError("it has no block with rates.")
         return runs
 
 
-def _hci_runs(file: ForeignFile) -> Iterator[ForeignRun]:
+def _read_hci_runs_and_mark_lines(file: ForeignFile) -> Iterator[ForeignRun]:
     names: dict[str, str] = {}
     values: dict[str, str] = {}
     line, early = (

@@ -142,7 +142,7 @@ class WarpLogImporter:
         ):
             if _DOCUMENT.search(twin.text):
                 file_set.mark_used_and_read(twin)
-        log = _read_log(file)
+        log = _read_log_and_mark_lines(file)
         spans = {
             operation: _first_start_and_last_end_ns(log.requests_of_operations(operation))
             for operation in dict.fromkeys(operation for _, operation in log.requests)
@@ -184,7 +184,7 @@ class WarpResultImporter:
         return runs
 
 
-def _read_log(file: ForeignFile) -> _WarpLog:
+def _read_log_and_mark_lines(file: ForeignFile) -> _WarpLog:
     log = _WarpLog()
     seconds: dict[tuple[str, str], int] = {}
     lines = [line for line in file.lines if not line.startswith("#")]

@@ -371,7 +371,7 @@ class RunLoop:
                 *lost_host_reasons(self._session)
             }
             if guilty:
-                self._exclude_hosts(guilty, _session_ending_error(record))
+                self._exclude_and_report_hosts(guilty, _session_ending_error(record))
                 return True
         if policy is FailurePolicy.RETRY and retry_count < self._method.retries:
             of = f"try {retry_count + 2} of {self._method.retries + 1}"
@@ -391,7 +391,7 @@ class RunLoop:
             except (HostError, EngineError) as fault:
                 lost = lost_host_reasons(self._session)
                 if self._method.on_failure is FailurePolicy.WITHOUT_HOST and (lost or fault.hosts):
-                    self._exclude_hosts({*lost, *fault.hosts}, fault)
+                    self._exclude_and_report_hosts({*lost, *fault.hosts}, fault)
                 elif not lost or not self._can_reconnect:
                     raise
         return await self._open_workdirs_and_restore_targets(run)
@@ -410,7 +410,7 @@ class RunLoop:
             return
         if self._method.on_failure is FailurePolicy.WITHOUT_HOST:
             lost = lost_host_reasons(self._session)
-            self._exclude_hosts({*lost}, HostError(" ".join(lost.values()), RESUME_HINT))
+            self._exclude_and_report_hosts({*lost}, HostError(" ".join(lost.values()), RESUME_HINT))
             return
         if not self._can_reconnect:
             require_no_lost_hosts(self._session)
@@ -427,7 +427,7 @@ class RunLoop:
             and self._method.on_failure is not FailurePolicy.STOP
         )
 
-    def _exclude_hosts(self, names: set[str], fault: IolabError) -> None:
+    def _exclude_and_report_hosts(self, names: set[str], fault: IolabError) -> None:
         """Go on without these hosts; raises the fault where a configuration would have none."""
         session = self._session
         gone = session.excluded_host_names | names

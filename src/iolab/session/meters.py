@@ -109,9 +109,9 @@ class MeterWatch:
         try:
             await self._poll_meter_with_retries(host_name, spec)
         except MeterError as error:
-            self._record_fault(host_name, spec, error.message)
+            self._record_and_report_fault(host_name, spec, error.message)
         except Exception as error:  # a meter is no reason to lose a run
-            self._record_fault(
+            self._record_and_report_fault(
                 host_name, spec, f"{type(error).__name__}: {excerpt(str(error), 200)}"
             )
 
@@ -123,7 +123,7 @@ class MeterWatch:
                 try:
                     reading = await meter.read()
                 except MeterError as error:
-                    self._record_fault(host_name, spec, error.message)
+                    self._record_and_report_fault(host_name, spec, error.message)
                     await asyncio.sleep(self._settings.interval_s)
                     continue
                 if reading is not None:
@@ -133,7 +133,7 @@ class MeterWatch:
         finally:
             await meter.close()
 
-    def _record_fault(self, host_name: str, spec: MeterSpec, reason: str) -> None:
+    def _record_and_report_fault(self, host_name: str, spec: MeterSpec, reason: str) -> None:
         before = self._faults.get((host_name, spec.name))
         if before is None:
             text = f"The meter '{spec.name}' of host '{host_name}' is not read: {reason}."

@@ -46,8 +46,8 @@ UNWATCH_LIMIT_S: Final = 20.0
 class HostWatch:
     """A watch on one host from before the start of a run until after its end.
 
-    `begin`, `collect_until_cancelled` and `end` are called in this order; all but `end` raise
-    HostError, and give the host up when it falls silent or sends nonsense. With
+    `begin`, `collect_and_report_until_cancelled` and `end` are called in this order; all but `end`
+    raise HostError, and give the host up when it falls silent or sends nonsense. With
     `inode_count_path` the inodes of that path's file system are counted, too.
     """
 
@@ -81,7 +81,7 @@ class HostWatch:
         )
         self._held = await self._receive_sample(self._stream, FIRST_SAMPLE_LIMIT_S)
 
-    async def collect_until_cancelled(self, go_real_ns: int) -> None:
+    async def collect_and_report_until_cancelled(self, go_real_ns: int) -> None:
         """Collect from the last sample before `go_real_ns` (the host's clock) until cancelled."""
         if self._stream is None or self._held is None:
             raise ValueError("a watch begins before it is followed")
@@ -249,7 +249,7 @@ class HostMonitors:
 
     async def _follow_watch(self, monitored: _MonitoredHostState) -> None:
         now_ns = self._session.clock.real_ns()
-        await monitored.watch.collect_until_cancelled(
+        await monitored.watch.collect_and_report_until_cancelled(
             now_ns + (monitored.offset.offset_ns if monitored.offset else 0)
         )
 

@@ -143,7 +143,9 @@ class StoppingRuleWatch:
             self._rule = session.stopping_rule_for(run, [host_run.name for host_run in host_runs])
         self._progress = ""
 
-    def add_intervals(self, host_run: HostRunInProgress, intervals: Iterable[Interval]) -> None:
+    def add_intervals_and_halt_when_satisfied(
+        self, host_run: HostRunInProgress, intervals: Iterable[Interval]
+    ) -> None:
         """Take what a host has told. Once engines are to end, nothing more is looked at."""
         rule = self._rule
         if rule is None or self._halt.is_set():
@@ -375,7 +377,9 @@ class _OutputListener:
         limit_s = self.host_run.command.wall_limit_s if self.host_run.command else limits.RUN_S_MAX
         elapsed_s = self._elapsed_ns / NS_PER_S
         if not limits.duration_fault(elapsed_s, limit_s + limits.CLOCK_SLACK_S):
-            self._stopping_rule_watch.add_intervals(self.host_run, intervals)
+            self._stopping_rule_watch.add_intervals_and_halt_when_satisfied(
+                self.host_run, intervals
+            )
         # Otherwise the run fails at its end, and its rule must not follow such a series.
 
     def store_results_at_end(self) -> None:

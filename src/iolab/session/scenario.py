@@ -290,7 +290,7 @@ class PhaseRunner:
             if not self._has_begun(event.id):
                 task.cancel()
                 await asyncio.wait([task])
-                self._record_event_left_out(event, NOT_BEGUN)
+                self._record_and_report_event_left_out(event, NOT_BEGUN)
 
     async def _wait_for_phase_end(
         self, phase: PhasePlan, start_ns: int, events: Sequence[asyncio.Task[None]]
@@ -389,7 +389,7 @@ class PhaseRunner:
             self._session.emit(ScenarioNotice(f"Event '{event.id}' begins."))
             self._outcomes[event.id] = replace(outcome, start_real_ns=start_ns, end_real_ns=end_ns)
         except HostError as fault:
-            self._record_event_failure(event, outcome, fault)
+            self._record_and_report_event_failure(event, outcome, fault)
 
     async def _do_action_and_tell_if_unmounted(self, event: EventPlan, due_ns: int) -> bool:
         """Perform the action; return whether it unmounted the target."""
@@ -434,7 +434,7 @@ class PhaseRunner:
             )
             return times.is_unmounted
         except HostError as fault:
-            self._record_event_failure(
+            self._record_and_report_event_failure(
                 event, replace(outcome, end_real_ns=self._session.clock.real_ns()), fault
             )
         return False
@@ -454,7 +454,7 @@ class PhaseRunner:
         await self._sleep_until(due_ns)
         return await resolve_action_to_steps(self._session.study, host, action)
 
-    def _record_event_failure(
+    def _record_and_report_event_failure(
         self, event: EventPlan, outcome: EventOutcome, fault: HostError
     ) -> None:
         """Why the event failed stands in its outcome, and is told."""
@@ -466,10 +466,10 @@ class PhaseRunner:
         """Whether something speaks against an action now, which its outcome then says."""
         reason = self._reason_to_leave_out_action(event, due_ns)
         if reason:
-            self._record_event_left_out(event, reason)
+            self._record_and_report_event_left_out(event, reason)
         return bool(reason)
 
-    def _record_event_left_out(self, event: EventPlan, reason: str) -> None:
+    def _record_and_report_event_left_out(self, event: EventPlan, reason: str) -> None:
         self._outcomes[event.id] = replace(self._outcomes[event.id], error=reason)
         self._session.emit(ScenarioNotice(f"Event '{event.id}' is left out: {reason}."))
 

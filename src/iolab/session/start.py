@@ -214,7 +214,8 @@ async def run_load_with_common_start(
         # A run without one of its hosts answers nothing.
         with set_event_on_failure(halt):
             await run_with_background(
-                load(host_run, go), watches[host_run.name].collect_until_cancelled(go.real_ns)
+                load(host_run, go),
+                watches[host_run.name].collect_and_report_until_cancelled(go.real_ns),
             )
 
     try:

@@ -165,7 +165,7 @@ def _host_tables_of_element(
     for key in RANGED:
         if isinstance(element.get(key), str) and has_ranges(element[key]):
             if (
-                values := _expanded_names_or_none(document, (*key_path, key), element[key])
+                values := _expanded_names_or_add_fault(document, (*key_path, key), element[key])
             ) is None:
                 return []
             lists[key] = values
@@ -213,7 +213,9 @@ def _expand_list_in_element(
     origins: dict[KeyPath, ValueOrigin] = {}
     for index, name in enumerate(element[key]):
         ranged = isinstance(name, str) and has_ranges(name)
-        copies = _expanded_names_or_none(document, (*key_path, index), name) if ranged else (name,)
+        copies = (
+            _expanded_names_or_add_fault(document, (*key_path, index), name) if ranged else (name,)
+        )
         for copy in copies or ():
             origins[(*key_path, len(names))] = document.origin_of((*key_path, index))
             names.append(copy)
@@ -222,7 +224,7 @@ def _expand_list_in_element(
         document.overrides.update({key_path: document.origin_of(key_path), **origins})
 
 
-def _expanded_names_or_none(
+def _expanded_names_or_add_fault(
     document: StudyDocument, key_path: KeyPath, text: str
 ) -> tuple[str, ...] | None:
     try:

@@ -34,7 +34,7 @@ from iolab.study.host_ranges import HOSTS_MAX, HostNamesError, expand_host_range
 from iolab.study.load_tables import NumJobs, StudyTable
 from iolab.study.scenario_tables import INVENTORY_ONLY, ActionTable, WitnessTable
 from iolab.study.ssh_addresses import PORT_MAX, is_valid_ssh_host, is_valid_user_name
-from iolab.study.tables import read_table_array, validate_table_and_add_faults
+from iolab.study.tables import read_table_array_and_add_faults, validate_table_and_add_faults
 from iolab.study.values import ID_CHARACTERS, is_identifier
 from iolab.text import counted_noun, quote_value, suggestion
 
@@ -137,7 +137,7 @@ def parse_inventory(text: str, file_name: str) -> tuple[HostSpec, ...]:
     if document is None:
         raise StudyError(faults.all_faults)
     expand_host_ranges(document)
-    items = read_table_array(document, "host")
+    items = read_table_array_and_add_faults(document, "host")
     add_host_faults(document, items)
     if faults.all_faults:
         raise StudyError(faults.all_faults)

@@ -98,7 +98,7 @@ class LoadStudyKind:
     settings_section: SettingsSection | None = None
     """Its table of its own in study files, if it has one."""
 
-    programs: tuple[HostProgram, ...] = ()
+    doctor_programs: tuple[HostProgram, ...] = ()
     """What `iolab doctor` looks for."""
 
     @property
@@ -317,9 +317,9 @@ class StudyKinds(Record):
         return next(kind for kind in self.loads if table_type in kind.engines_by_table)
 
     @property
-    def programs(self) -> tuple[HostProgram, ...]:
+    def doctor_programs(self) -> tuple[HostProgram, ...]:
         """What `iolab doctor` looks for on clients."""
-        return tuple(program for kind in self.loads for program in kind.programs)
+        return tuple(program for kind in self.loads for program in kind.doctor_programs)
 
     def version_argv_by_probed_program(self, study: Study) -> VersionArgvByProgram:
         """What clients of a study are asked for."""

@@ -30,9 +30,9 @@ from iolab.study.overrides import (
     set_target_key,
     set_target_path,
 )
-from iolab.study.pods import expand_pods
+from iolab.study.pods import expand_pods_or_add_faults
 from iolab.study.scenario import add_phase_and_event_faults, drop_inventory_tables_with_faults
-from iolab.study.tables import read_tables
+from iolab.study.tables import read_tables_and_add_faults
 from iolab.text import quote_value, suggestion
 
 INVENTORY_NAME: Final = "inventory"
@@ -67,7 +67,7 @@ def parse_study(text: str, file_name: str, options: StudyOverrides, kinds: Study
     document = read_document(text, file_name, faults)
     if document is None:
         raise StudyError(faults.all_faults)
-    scales = _pop_scales(document)
+    scales = _pop_scales_or_add_faults(document)
     if options.scale != FULL_SCALE and options.scale not in scales:
         names = [FULL_SCALE, *scales]
         message = f"The study has no scale {quote_value(options.scale)}."
@@ -101,7 +101,7 @@ def scale_names(text: str) -> tuple[str, ...]:
     document = read_document(text, "study", faults)
     if document is None:
         return (FULL_SCALE,)
-    return (FULL_SCALE, *_pop_scales(document))
+    return (FULL_SCALE, *_pop_scales_or_add_faults(document))
 
 
 def _build_study_at_scale(
@@ -126,8 +126,8 @@ def _build_study_at_scale(
         apply_scale(document, options.scale, scale, file_schema)
     overrides = _apply_overrides_and_get_assignments(document, options, file_schema)
     drop_target_keys_hidden_by_overrides(document)
-    fleet = None if options.inventory is not None else expand_pods(document)
-    tables = read_tables(document, file_schema)
+    fleet = None if options.inventory is not None else expand_pods_or_add_faults(document)
+    tables = read_tables_and_add_faults(document, file_schema)
     add_cross_table_faults(document, tables, kinds)
     add_device_faults(document, tables, kinds)
     add_path_and_object_store_faults(document, tables, kinds, required=options.path_required)
@@ -177,7 +177,7 @@ def _add_default_host(document: StudyDocument, file_schema: StudyFileSchema) -> 
     document.tree.setdefault("configuration", [{"id": DEFAULT_CONFIGURATION}])
 
 
-def _pop_scales(document: StudyDocument) -> dict[str, dict[str, Any]]:
+def _pop_scales_or_add_faults(document: StudyDocument) -> dict[str, dict[str, Any]]:
     """The tables `[scale.NAME]`, taken out of the tree."""
     scales = document.tree.pop("scale", {})
     hint = "Write [scale.NAME] with lines as 'workload.*.filesize' = '256m'."

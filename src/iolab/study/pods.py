@@ -24,7 +24,7 @@ from iolab.study.tables import validate_table_and_add_faults
 from iolab.text import quote_value
 
 
-def expand_pods(document: StudyDocument) -> PodFleet | None:
+def expand_pods_or_add_faults(document: StudyDocument) -> PodFleet | None:
     """Put the pods in the place of the study's clients, and a configuration for each class.
 
     Storage nodes stay, and of a configuration that is named as a class its titles, hardware and

@@ -133,14 +133,16 @@ def _host_tables(tables: StudyTables) -> list[HostTable]:
     return [host for _, host in tables.items_of_table("host", HostTable)]
 
 
-def read_tables(document: StudyDocument, file_schema: StudyFileSchema) -> StudyTables:
+def read_tables_and_add_faults(
+    document: StudyDocument, file_schema: StudyFileSchema
+) -> StudyTables:
     """Every table of the document; what is wrong is added to `faults`."""
     tree = document.tree
     sections = {*file_schema.single_table_type_by_name, *ITEMS, "scale"}
     heading = {key: value for key, value in tree.items() if key not in sections}
     making = {section.name for section in file_schema.sections if section.makes_hosts}
     single = {
-        name: _read_section(document, name, table)
+        name: _read_section_or_add_fault(document, name, table)
         for name, table in file_schema.single_table_type_by_name.items()
         if name in tree or name not in file_schema.optional_table_names
     }
@@ -151,7 +153,7 @@ def read_tables(document: StudyDocument, file_schema: StudyFileSchema) -> StudyT
         for section in file_schema.sections
         if section.name in single
     }
-    items = {name: read_table_array(document, name, file_schema) for name in ITEMS}
+    items = {name: read_table_array_and_add_faults(document, name, file_schema) for name in ITEMS}
     if not items["workload"] and "workload" not in tree:
         hint = "Describe at least one under [[workload]]."
         document.add_fault((), "The study has no workload.", hint)
@@ -196,7 +198,7 @@ def validate_table_and_add_faults(
         return None
 
 
-def read_table_array(
+def read_table_array_and_add_faults(
     document: StudyDocument, name: str, file_schema: StudyFileSchema | None = None
 ) -> tuple[TableItem, ...]:
     """The elements of an array of tables."""
@@ -312,7 +314,7 @@ def add_option_faults(
             document.add_fault(path, message, hint, about=name)
 
 
-def _read_section(
+def _read_section_or_add_fault(
     document: StudyDocument, name: str, table_type: type[StudyTable]
 ) -> StudyTable | None:
     if name not in document.tree:

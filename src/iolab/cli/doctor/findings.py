@@ -148,7 +148,7 @@ def required_client_programs() -> tuple[HostProgram, ...]:
     from iolab.registry import study_kinds
 
     return tuple(
-        program for program in study_kinds().programs if program.fault_of_facts is not None
+        program for program in study_kinds().doctor_programs if program.fault_of_facts is not None
     )
 
 

@@ -288,7 +288,7 @@ def _range_text(values: Sequence[float], format_value: Callable[[float], str]) -
 def _role_comparison_findings(hosts: Sequence[InspectedHost], role: HostRole) -> Iterator[Finding]:
     """Each thing in which hosts of one role must not differ; storage has its own directories."""
     if role is HostRole.CLIENT:
-        for program in study_kinds().programs:
+        for program in study_kinds().doctor_programs:
             having = [host for host in hosts if program.is_installed(host.facts)]
             # A host that lacks what all need has a finding of its own.
             alike = hosts if program.fault_of_facts is None else having
@@ -422,7 +422,7 @@ async def inspect_fleet(
     `path` is absolute, for hosts that name none of their own; with `asks_cloud` each asks its
     cloud's metadata service.
     """
-    tools = version_commands(study_kinds().programs)
+    tools = version_commands(study_kinds().doctor_programs)
     async with open_hosts(specs) as hosts:
         return await inspect_hosts(hosts, path, tools, SYSTEM_CLOCK, cloud=asks_cloud)
 

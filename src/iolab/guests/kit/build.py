@@ -38,8 +38,8 @@ from iolab.guests.kit.image import (
     find_fio,
     is_kernel_module_file,
     kernel_payload,
-    modules_in_load_order,
     supports_pvh_boot,
+    wanted_modules_in_load_order,
     write_tools_image,
 )
 from iolab.guests.kit.image import decompress_content as unpacked_bytes
@@ -240,7 +240,7 @@ async def _read_guest_kernel_modules(
     contents: dict[str, bytes] = {}
     for _ in range(_MODULES_LIMIT):
         try:
-            return modules_in_load_order(
+            return wanted_modules_in_load_order(
                 [str(path) for path in files], built_in, contents.__getitem__
             )
         except KeyError as wanted:

@@ -257,7 +257,7 @@ def kernel_module_dependencies(content: bytes) -> tuple[str, ...]:
     return tuple(name.replace("-", "_") for name in names if name)
 
 
-def modules_in_load_order(
+def wanted_modules_in_load_order(
     paths: Sequence[str], built_in: Sequence[str], read_module: Callable[[str], bytes]
 ) -> Mapping[str, bytes]:
     """The unpacked modules by name, each behind those that it depends on.

@@ -40,7 +40,7 @@ class FileIoStudyKind(LoadStudyKind):
     engines_by_table: Mapping[type[LoadTable], tuple[EngineName, ...]] = {FileTable: IO_ENGINES}
     advice_by_unknown_key: Mapping[str, str] = ADVICE
     example_by_key: Mapping[str, str] = {"rw": '"randread"', "bs": '"4k"', "filesize": '"2g"'}
-    programs = tuple(engine.program for engine in FILE_ENGINES.values() if engine.program)
+    doctor_programs = tuple(engine.program for engine in FILE_ENGINES.values() if engine.program)
 
     def job_text(self, job: Job) -> str:
         """See `LoadStudyKind`."""

@@ -438,7 +438,7 @@ async def _run_mdtest(
 async def _collect_telemetry_until_cancelled(host_run: HostRunInProgress, watch: HostWatch) -> None:
     """Telemetry until cancelled; a host that is lost is told of in its state."""
     try:
-        await watch.collect_until_cancelled(0)
+        await watch.collect_and_report_until_cancelled(0)
     except HostError as fault:
         host_run.error = fault.message
         raise

@@ -575,7 +575,7 @@ class _MetadataIteration:
         self._began_ns = start.real_ns
         self._telemetry_tasks = {
             state.name: asyncio.create_task(
-                self._watches[state.name].collect_until_cancelled(
+                self._watches[state.name].collect_and_report_until_cancelled(
                     start.start_on_host_clock_ns(state)
                 ),
                 name=f"telemetry of {state.name}",

@@ -72,7 +72,7 @@ class MetadataStudyKind(LoadStudyKind):
         MetadataTable: METADATA_ENGINES
     }
     example_by_key: Mapping[str, str] = {"ranks": "16", "files_per_rank": "1000"}
-    programs = (MPI_PROGRAM,)
+    doctor_programs = (MPI_PROGRAM,)
 
     def job_text(self, job: MetadataJob) -> str:
         """See `LoadStudyKind`."""
