@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from iolab.analysis.points import PointSummary
 from iolab.core.metric import CheckResult, Verdict, VerdictLevel
 from iolab.report.brief import Brief
+from iolab.report.fast_facts import FastFact, fast_facts
 from iolab.report.low_load import (
     GROUP,
     LEAST_OF_ALL,
@@ -16,6 +18,7 @@ from iolab.report.low_load import (
     PointLatency,
     low_load_rows,
 )
+from iolab.report.matrix import workload_rows
 from iolab.report.page import build_report_page
 from tests.facts import tells
 from tests.report import shared
@@ -151,3 +154,60 @@ def _with_first_run_tripled(point: PointSummary) -> PointSummary:
         results=(wide, *(others or [first])),
         metrics={**point.metrics, "lat_ns_mean": unsure},
     )
+
+
+def test_the_fact_is_the_mean_where_which_has_the_lowest_p99_is_not_known() -> None:
+    """A card that nobody can decide by tells less than the row beside it."""
+    brief = shared.brief("two")
+    rows = workload_rows(brief.best_figures)
+
+    def latency_fact(brief: Brief) -> FastFact:
+        return next(fact for fact in fast_facts(brief, rows, ()) if "latency" in fact.label)
+
+    assert latency_fact(brief).label.startswith("p99")
+    points = tuple(_with_p99_that_disagrees(point) for point in brief.points)
+    doubted = latency_fact(replace(brief, points=points))
+    assert doubted.label.startswith("Mean")
+    assert "distinguishable" not in doubted.note
+
+
+def _with_p99_that_disagrees(point: PointSummary) -> PointSummary:
+    """The point with the p99s that all have, each in another repeat, and a mean of its own."""
+    turn = ["alpha", "beta"].index(point.key.configuration)
+    p99s = [1e6 * (1, 2, 4)[(turn + number) % 3] for number in range(len(point.results))]
+    return _with_latencies(point, p99s, [2e5 * (1 + turn) for _ in p99s])
+
+
+def _with_latencies(
+    point: PointSummary, p99_ns: Sequence[float], mean_ns: Sequence[float]
+) -> PointSummary:
+    """The point whose repeats have these latencies, and it their means, where it has any."""
+    values = {"lat_ns_p99": p99_ns, "lat_ns_mean": mean_ns}
+    if not point.results or not point.metrics.keys() >= values.keys():
+        return point
+    runs = tuple(
+        replace(
+            run,
+            metrics={
+                **run.metrics,
+                **{key: replace(run.metrics[key], value=own[at]) for key, own in values.items()},
+            },
+        )
+        for at, run in enumerate(point.results)
+    )
+    means = {
+        key: replace(point.metrics[key], value=sum(own) / len(own)) for key, own in values.items()
+    }
+    return replace(point, results=runs, metrics={**point.metrics, **means})
+
+
+def test_facts_do_not_repeat_that_all_figures_are_indicative() -> None:
+    brief = shared.brief("kpi")
+
+    def notes(level: VerdictLevel, *others: VerdictLevel) -> str:
+        figures = [replace(figure, verdict_level=level) for figure in brief.best_figures]
+        figures[-1] = replace(figures[-1], verdict_level=others[0] if others else level)
+        return " ".join(fact.note for fact in fast_facts(brief, workload_rows(figures), ()))
+
+    assert "indicative" in notes(VerdictLevel.INDICATIVE, VerdictLevel.VALID)
+    assert "indicative" not in notes(VerdictLevel.INDICATIVE)

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from iolab.analysis.quotients import (
     DivisorKind,
     capacity_quotients,
@@ -88,7 +90,16 @@ def fast_facts(
     room = FACTS_SHOWN - len(first) - len(last)
     named = {fact.label for fact in first}
     bests = [fact for fact in _best_facts(rows, titles) if fact.label not in named]
-    return (*first, *bests[: max(room, 0)], *last)[:FACTS_SHOWN]
+    facts = (*first, *bests[: max(room, 0)], *last)[:FACTS_SHOWN]
+    levels = {figure.verdict_level for row in rows for figure in row.figures if figure.is_quotable}
+    # What is true of all figures is told by the answer, and by the note of the matrix.
+    return tuple(map(_without_verdict, facts)) if levels == {VerdictLevel.INDICATIVE} else facts
+
+
+def _without_verdict(fact: FastFact) -> FastFact:
+    notes = fact.note.split(", ")
+    kept = notes[:-1] if notes[-1] == VerdictLevel.INDICATIVE.value else notes
+    return replace(fact, note=", ".join(kept))
 
 
 def _machine_count_facts(brief: Brief) -> Iterator[FastFact]:
@@ -181,9 +192,11 @@ def _best_fact_note(best: BestFigure, workload_row: WorkloadRow, titles: Mapping
 def _low_load_latency_facts(brief: Brief) -> Iterator[FastFact]:
     """The lowest latency at the load to compare at, of workloads that read before others.
 
-    It is one of the rows of the matrix, where that has any.
+    It is one of the rows of the matrix, where that has any. The mean where of the p99 which is the
+    lowest is not known, and of the mean it is.
     """
     shown = {row.title for row in low_load_rows(brief)}
+    found = []
     for name, text in _LATENCY_NAMES.items():
         curves = [
             curve
@@ -195,8 +208,10 @@ def _low_load_latency_facts(brief: Brief) -> Iterator[FastFact]:
                 curves,
                 key=lambda curve: (*read_workload_sort_key(curve[0]), curve[1][0].latency_ns),
             )
-            yield _latency_fact(brief, workload, text, ranked)
-            return
+            has_tie = bool(latency_tie_texts_by_configuration(brief, ranked))
+            found.append((has_tie, _latency_fact(brief, workload, text, ranked)))
+    # The first of those without a tie, else the first.
+    yield from (fact for _, fact in sorted(found, key=lambda item: item[0])[:1])
 
 
 def _latency_fact(
