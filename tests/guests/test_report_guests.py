@@ -316,7 +316,7 @@ def test_doubted_points_are_marked_as_elsewhere() -> None:
     figure = page.charts_by_workload[0].figures[0]
     assert figure.finding.endswith("; at worst indicative.")
     (bars,) = (one for one in figure.plots[0].marks if isinstance(one, Bars))
-    assert VerdictLevel.INDICATIVE in bars.levels
+    assert VerdictLevel.INDICATIVE in bars.verdict_levels
 
 
 def test_published_figures_of_a_fleet_stand_apart(brief: Brief) -> None:

@@ -139,7 +139,9 @@ def test_one_is_always_on_the_axis_and_named() -> None:
 
 def test_intervals_and_verdicts_are_drawn() -> None:
     made = ratios(Metric(0.5, "", 0.4, 0.6), Metric(2.0, ""), Metric(3.0, ""))
-    assert [level for one in marks(made, Markers) for level in one.levels] == list(VerdictLevel)
+    assert [level for one in marks(made, Markers) for level in one.verdict_levels] == list(
+        VerdictLevel
+    )
     bars = [one.segments for one in marks(made, LineSegments) if one.color is SERIES[0]]
     assert [(x, x2) for ((x, _, x2, _),) in bars] == [(0.4, 0.6)]
 

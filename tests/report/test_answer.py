@@ -440,7 +440,7 @@ def test_figures_are_doubted_for_the_reasons_that_caveats_tell() -> None:
     one = replace(figure("one", 1e3, level=VerdictLevel.INDICATIVE), run_key=run.key)
     assert "indicative (device-busy)" in confidence_line((one,), (caveat,))
     assert "device-busy" not in confidence_line((one,))
-    graver = replace(caveat, runs=(), less_affected_runs=(run,), level=VerdictLevel.INVALID)
+    graver = replace(caveat, runs=(), less_affected_runs=(run,), verdict_level=VerdictLevel.INVALID)
     assert "indicative (device-busy)" in confidence_line((one,), (graver,))
 
 

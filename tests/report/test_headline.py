@@ -207,7 +207,7 @@ def test_objections_are_grouped_and_the_worst_comes_first() -> None:
         result(8, 1.0),
     ]
     found = merge_objections(results)
-    assert [(item.level, len(item.runs)) for item in found] == [
+    assert [(item.verdict_level, len(item.runs)) for item in found] == [
         (VerdictLevel.INVALID, 1)
     ]  # one check is one caveat
     (found_once,) = found

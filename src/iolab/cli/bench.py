@@ -131,7 +131,7 @@ def bench(
 
     The directories take turns, so that a change of the machine affects all of them.
     """
-    from iolab.cli.session import RunOptions, run_and_report
+    from iolab.cli.session import RunOptions, run_session_and_print_results
     from iolab.loads.fileio.engines.fio import local_fio_unusable_reason
     from iolab.registry import read_study
     from iolab.store.reader import is_session
@@ -163,7 +163,7 @@ def bench(
     options = RunOptions(
         directory, quiet=quiet, output_format=output_format, report=report, fail_on=fail_on
     )
-    code = run_and_report(request, options)
+    code = run_session_and_print_results(request, options)
     if output_format is OutputFormat.TABLE and is_session(directory):
         _print_percentiles_and_comparisons(open_session(directory))
     raise typer.Exit(code)

@@ -273,7 +273,7 @@ def _check_lines_of_all_runs(
             text = literal_text(code, "bold").append(f", {rest}", style="not bold")
             if evidence := _known_evidence_text(shared_texts.evidence_by_code.get(code, {})):
                 text.append_text(literal_text(f" In each: {evidence}", f"{QUIET_STYLE} not bold"))
-            rows.append([styled_verdict(objection.level), text])
+            rows.append([styled_verdict(objection.verdict_level), text])
     if shared_texts.passed_codes:
         codes = literal_text(", ".join(sorted(shared_texts.passed_codes)), QUIET_STYLE)
         rows.append(

@@ -44,7 +44,7 @@ class CommandsByName(MutableMapping[str, "ClickCommand"]):
         if name not in self._imported:
             module, function = COMMANDS[name].import_path.split(":")
             app = Typer(add_completion=False, rich_markup_mode=None)
-            app.command(name, cls=PlainCommand)(getattr(import_module(module), function))
+            app.command(name, cls=PlainHelpCommand)(getattr(import_module(module), function))
             self._imported[name] = get_command(app)
         return self._imported[name]
 
@@ -136,7 +136,7 @@ def _write_group(
             formatter.write_text(f"Also: {', '.join(other_names)}")
 
 
-class PlainCommand(TyperCommand):
+class PlainHelpCommand(TyperCommand):
     """A command's help: arguments by their names alone, options under the headings they have."""
 
     def collect_usage_pieces(self, ctx: Context) -> list[str]:

@@ -70,7 +70,7 @@ def live_panel_lines(progress: SessionProgress, options: ConsoleOptions) -> Grou
     if progress.run is not None and progress.max_phase_s_by_id:
         lines.append(_scenario_line(progress, ascii_only=options.ascii_only))
     if progress.run is not None:
-        lines += _load_lines(progress, width, ascii_only=options.ascii_only)
+        lines += _live_load_lines(progress, width, ascii_only=options.ascii_only)
     lines += _result_lines(progress.results, width)
     return Group(*(_truncate_line(line, width) for line in lines))
 
@@ -166,7 +166,7 @@ def _does_detail_repeat_run_name(progress: SessionProgress) -> bool:
     return progress.run is not None and progress.phase_detail == progress.run.point.title_text
 
 
-def _load_lines(progress: SessionProgress, width: int, *, ascii_only: bool) -> Iterator[Text]:
+def _live_load_lines(progress: SessionProgress, width: int, *, ascii_only: bool) -> Iterator[Text]:
     loads = progress.completed_load_seconds
     room = width - _LABEL - _VALUE - 2
     newest = loads[-1] if loads else None

@@ -372,13 +372,13 @@ def require_flushed_output() -> None:
     _write(sys.stdout, "")
 
 
-def _open_null_stream(number: int) -> TextIO:
+def _open_null_stream(descriptor: int) -> TextIO:
     """A stream in place of one that was closed, so that no file gets its number and our output."""
     nowhere = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nowhere, number)
-    if nowhere != number:
+    os.dup2(nowhere, descriptor)
+    if nowhere != descriptor:
         os.close(nowhere)
-    return open(number, "w" if number else "r", encoding="utf-8", closefd=False)
+    return open(descriptor, "w" if descriptor else "r", encoding="utf-8", closefd=False)
 
 
 def _redirect_to_null(stream: TextIO) -> None:
@@ -538,7 +538,7 @@ def run_with_error_handling(command: Callable[[], object], argv: Sequence[str]) 
     A message is made of modules that may not be loaded yet.
     """
     try:
-        return _run_and_report_errors(command, argv)
+        return _run_and_report_errors_and_leftovers(command, argv)
     except Exception as error:
         if not _is_out_of_memory(error):
             raise
@@ -547,7 +547,7 @@ def run_with_error_handling(command: Callable[[], object], argv: Sequence[str]) 
         return ExitCode.HOST
 
 
-def _run_and_report_errors(command: Callable[[], object], argv: Sequence[str]) -> int:
+def _run_and_report_errors_and_leftovers(command: Callable[[], object], argv: Sequence[str]) -> int:
     """What the command exits with; every exception is told here and nowhere else.
 
     Where JSON is asked for, standard output gets the error as one JSON object too, so that a

@@ -171,7 +171,7 @@ class SessionProgress(Record):
     def after_event(self, event: Event, now_s: float) -> SessionProgress:
         """The state when `event` came at that moment."""
         if isinstance(event, IntervalReported | CpuUseReported):
-            self._add_sample(event)
+            self._add_interval_or_cpu_use(event)
             return self if now_s - self.now_s < MIN_REMAINING_S else self.at_time(now_s)
         moved = replace(self, now_s=now_s)
         match event:
@@ -232,7 +232,7 @@ class SessionProgress(Record):
             return replace(self, scenario_phase=notice.phase, scenario_phase_since_s=self.now_s)
         return replace(self, scenario_event_text=notice.text)
 
-    def _add_sample(self, event: IntervalReported | CpuUseReported) -> None:
+    def _add_interval_or_cpu_use(self, event: IntervalReported | CpuUseReported) -> None:
         if isinstance(event, IntervalReported):
             self.seconds.add_interval(event)
         else:

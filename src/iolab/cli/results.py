@@ -232,7 +232,7 @@ def objection_lines(objections: Sequence[Objection]) -> Iterator[RenderableType]
         text = literal_text(objection.codes_text, "bold").append(f", {whose}: ", style=QUIET_STYLE)
         rows.append(
             [
-                Text("  ").append_text(styled_verdict(objection.level)),
+                Text("  ").append_text(styled_verdict(objection.verdict_level)),
                 text.append_text(literal_text(objection.message)),
             ]
         )

@@ -90,7 +90,7 @@ def run(
         require_directory_or_nothing(out)
     study = load_study(options)
 
-    from iolab.cli.session import RunOptions, run_and_report
+    from iolab.cli.session import RunOptions, run_session_and_print_results
 
     if study.kubernetes is not None:
         from iolab.cli.pods import pod_fleet_identity_overrides
@@ -102,7 +102,7 @@ def run(
     run_options = RunOptions(
         directory, quiet=quiet, output_format=output_format, report=report, fail_on=fail_on
     )
-    raise typer.Exit(run_and_report(request, run_options))
+    raise typer.Exit(run_session_and_print_results(request, run_options))
 
 
 def demo(*, path: TargetPath = None, out: OutOption = None, quiet: QuietOption = False) -> None:
@@ -231,7 +231,7 @@ def resume(
 ) -> None:
     """Measure the missing and failed runs of a session."""
     from iolab.analysis.adaptive import adaptive_queue_factory
-    from iolab.cli.session import RunOptions, SessionRequest, run_and_report
+    from iolab.cli.session import RunOptions, SessionRequest, run_session_and_print_results
     from iolab.session.session import EarlierSegments
     from iolab.store.reader import SessionReader
 
@@ -270,7 +270,7 @@ def resume(
     run_options = RunOptions(
         session, quiet=quiet, output_format=output_format, report=report, fail_on=fail_on
     )
-    raise typer.Exit(run_and_report(request, run_options))
+    raise typer.Exit(run_session_and_print_results(request, run_options))
 
 
 def _require_not_imported(reader: SessionReader) -> None:

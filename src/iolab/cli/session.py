@@ -233,14 +233,14 @@ async def run_session_with_view(request: SessionRequest, view: LiveView) -> Sess
     was written.
     """
     if request.study.kubernetes is None:
-        return await _run_on_hosts(request, view)
+        return await _run_session_on_hosts(request, view)
     from iolab.cli.pods import temporary_session_pods
 
     async with temporary_session_pods(request.study, request.plan, view.show_message) as study:
-        return await _run_on_hosts(replace(request, study=study), view)
+        return await _run_session_on_hosts(replace(request, study=study), view)
 
 
-async def _run_on_hosts(request: SessionRequest, view: LiveView) -> SessionStatus:
+async def _run_session_on_hosts(request: SessionRequest, view: LiveView) -> SessionStatus:
     stop = StopRequest()
     queue = request.queue_factory() if request.queue_factory else None
     with (
@@ -303,7 +303,7 @@ class RunOptions(Record):
     fail_on: FailOnLevel | None
 
 
-def run_and_report(request: SessionRequest, options: RunOptions) -> ExitCode:
+def run_session_and_print_results(request: SessionRequest, options: RunOptions) -> ExitCode:
     """Run the session, print its results, and return the exit code."""
     if not _has_runs_left(request):
         request.open_writer({}).end_session_and_close(SessionStatus.DONE)

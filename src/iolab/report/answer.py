@@ -116,7 +116,7 @@ def build_answer(
     touching = sorted(
         caveats,
         key=lambda caveat: (
-            -caveat.level.rank,
+            -caveat.verdict_level.rank,
             not is_explained_by_other_load(caveat),
             not _is_about_quoted_run(caveat, quoted),
             caveat.code not in quoted_codes,
@@ -189,8 +189,10 @@ def _first_and_quoted_caveats(caveats: Sequence[Objection], max_count: int) -> l
 def _gravest_caveats_except_other_load(caveats: Sequence[Objection]) -> list[Objection]:
     """Those of the gravest level; other load has a sentence of its own."""
     own = [caveat for caveat in caveats if caveat.code not in OTHER_LOAD_CODES]
-    level = max((caveat.level for caveat in own), key=lambda level: level.rank, default=None)
-    return [caveat for caveat in own if caveat.level is level]
+    level = max(
+        (caveat.verdict_level for caveat in own), key=lambda level: level.rank, default=None
+    )
+    return [caveat for caveat in own if caveat.verdict_level is level]
 
 
 def gravest_caveats_except_other_load_sentence(caveats: Sequence[Objection]) -> str:
@@ -201,7 +203,7 @@ def gravest_caveats_except_other_load_sentence(caveats: Sequence[Objection]) -> 
     own = [caveat for caveat in caveats if caveat.code not in OTHER_LOAD_CODES]
     if not own:
         return ""
-    level = max((caveat.level for caveat in own), key=lambda level: level.rank)
+    level = max((caveat.verdict_level for caveat in own), key=lambda level: level.rank)
     first = _gravest_caveats_except_other_load(caveats)[:DOUBTS_SHOWN]
     texts = [f"{caveat.message} ({_affected_run_count_text(caveat)})" for caveat in first]
     texts = [*texts, *_unquoted_invalid_check_texts(own, first, level)]
@@ -218,7 +220,7 @@ def _unquoted_invalid_check_texts(
     parts = []
     for caveat in caveats:
         more = {run.key for run in caveat.runs} - covered
-        if caveat.level is verdict_level and more:
+        if caveat.verdict_level is verdict_level and more:
             covered |= more
             about = check_phrase(caveat.code)
             parts.append(f"{about} in {counted_noun(len(more), 'run')}")
@@ -227,7 +229,7 @@ def _unquoted_invalid_check_texts(
     of_same_runs = [
         check_phrase(caveat.code)
         for caveat in caveats
-        if caveat.level is verdict_level
+        if caveat.verdict_level is verdict_level
         and caveat not in quoted_caveats
         and {run.key for run in caveat.runs}
         == {run.key for own in quoted_caveats for run in own.runs}

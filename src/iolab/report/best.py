@@ -248,11 +248,11 @@ def best_point_headline(
             for point in points
             if point.verdict_level is VerdictLevel.INVALID or point.metric_value(metric_key) is None
         ),
-        () if best is None else _least_sufficient_axis(workload, best, compared),
+        () if best is None else _least_sufficient_axis_values(workload, best, compared),
     )
 
 
-def _least_sufficient_axis(
+def _least_sufficient_axis_values(
     workload: Workload, best: PointFigures, measured_points: Sequence[PointFigures]
 ) -> AxisValues:
     """See `BestPointHeadline`: of points that differ from the best by less load alone."""

@@ -376,7 +376,7 @@ def brief_objection_block(objection: Objection) -> Paragraph:
 def objection_block(objection: Objection) -> Paragraph:
     """A caveat with its verdict, and the runs that it is of."""
     note = f"{objection.codes_text}, {objection_runs_text(objection)}"
-    return Paragraph(objection.message, ParagraphStyle.ITEM, objection.level, note)
+    return Paragraph(objection.message, ParagraphStyle.ITEM, objection.verdict_level, note)
 
 
 def _section_blocks(

@@ -403,10 +403,10 @@ def matrix_marks_note(
         notes.append(f"No {names}: too few I/Os for it.")
     if any(cell.has_whole_run_latency for row in rows for cell in row.figures):
         notes.append(WHOLE_RUN_LATENCY_NOTE)
-    return " ".join((*notes, *_mark_notes(rows)))
+    return " ".join((*notes, *_notes_on_marks(rows)))
 
 
-def _mark_notes(rows: Sequence[WorkloadRow]) -> Iterator[str]:
+def _notes_on_marks(rows: Sequence[WorkloadRow]) -> Iterator[str]:
     """What stands below figures, as far as any has it."""
     cells = [cell for row in rows for cell in row.figures if cell.is_quotable]
     if any(cell.value.relative_half_width is not None for cell in cells):

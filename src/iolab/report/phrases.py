@@ -67,7 +67,7 @@ class Objection(Record, dict=True):
     """
 
     code: str
-    level: VerdictLevel
+    verdict_level: VerdictLevel
     messages: tuple[str, ...]
     runs: tuple[RunResult, ...]
     session_run_count: int
@@ -164,7 +164,7 @@ def merge_objections(
     every = [
         Objection(
             code=code,
-            level=level,
+            verdict_level=level,
             messages=tuple(dict.fromkeys(_check_result_message(check) for _, check in hits)),
             runs=tuple(result for result, _ in hits),
             session_run_count=len(results),
@@ -176,7 +176,7 @@ def merge_objections(
     ordered = sorted(
         every,
         key=lambda objection: (
-            -objection.level.rank,
+            -objection.verdict_level.rank,
             objection.code not in CAUSES,
             -len(objection.runs),
             objection.code,
@@ -185,7 +185,7 @@ def merge_objections(
     same: dict[tuple[VerdictLevel, tuple[str, ...], tuple[tuple[str, int], ...]], Objection] = {}
     for objection in ordered:
         key = (
-            objection.level,
+            objection.verdict_level,
             objection.messages,
             tuple(run.key for run in objection.runs_of_any_level),
         )

@@ -182,7 +182,7 @@ def point_columns(points: Sequence[PointSummary]) -> dict[str, list[ExportValue]
         "configuration": [point.key.configuration for point in points],
         "workload": [point.key.workload for point in points],
     }
-    lists |= _axis_columns([point.key.axis_values for point in points])
+    lists |= _axis_value_columns([point.key.axis_values for point in points])
     lists["runs"] = [len(point.results) for point in points]
     lists["left_out"] = [len(point.left_out_results) for point in points]
     lists["verdict"] = [point.verdict_level.value for point in points]
@@ -346,16 +346,18 @@ def _run_identity_columns(results: Sequence[RunResult]) -> dict[str, list[Export
     return {
         "configuration": [result.configuration for result in results],
         "workload": [result.workload for result in results],
-        **_axis_columns([result.axis_values for result in results]),
+        **_axis_value_columns([result.axis_values for result in results]),
         "repeat": [result.repeat for result in results],
         "status": [result.status.value for result in results],
         "verdict": [result.verdict.level.value for result in results],
     }
 
 
-def _axis_columns(axes: Sequence[AxisValues]) -> dict[str, list[ExportValue]]:
-    names = dict.fromkeys(name for axis in axes for name, _ in axis)
-    return {f"axis_{name}": [dict(axis).get(name) for axis in axes] for name in names}
+def _axis_value_columns(axis_values_of_rows: Sequence[AxisValues]) -> dict[str, list[ExportValue]]:
+    names = dict.fromkeys(name for axis in axis_values_of_rows for name, _ in axis)
+    return {
+        f"axis_{name}": [dict(axis).get(name) for axis in axis_values_of_rows] for name in names
+    }
 
 
 def _metrics_by_key(rows: Sequence[Mapping[str, Metric]]) -> Iterator[tuple[str, list[Metric]]]:

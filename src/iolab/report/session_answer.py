@@ -145,7 +145,7 @@ def study_answer(
             (
                 caveat
                 for caveat in caveats
-                if caveat.level is VerdictLevel.INVALID and caveat.concerns_every_run
+                if caveat.verdict_level is VerdictLevel.INVALID and caveat.concerns_every_run
             ),
             None,
         )

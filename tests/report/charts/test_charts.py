@@ -54,7 +54,9 @@ def marked(
     """Places of the large markers by their verdict."""
     found: dict[str, list[tuple[float, float]]] = {}
     for one in of(figure, Markers, color, plot):
-        for place, level in zip(one.places if one.levels else (), one.levels, strict=True):
+        for place, level in zip(
+            one.places if one.verdict_levels else (), one.verdict_levels, strict=True
+        ):
             found.setdefault(level.value, []).append(place)
     return found
 
@@ -124,7 +126,11 @@ def test_rates_are_bars_over_their_latencies_at_the_same_loads() -> None:
     assert first.places == [(1, 20), (4, 70), (8, 95)]
     assert second.places == [(1, 25), near(8, UPPER)]
     assert (first.slot, second.slot) == ((0, 2), (1, 2))
-    assert first.levels == [VerdictLevel.VALID, VerdictLevel.INDICATIVE, VerdictLevel.INVALID]
+    assert first.verdict_levels == [
+        VerdictLevel.VALID,
+        VerdictLevel.INDICATIVE,
+        VerdictLevel.INVALID,
+    ]
     mean, tail = of(figure, LineMark, FIRST, plot=1)
     assert mean.places == [(1, 50), near(4, 57.142857)]
     assert tail.places == [near(1, 150), near(4, 171.428571)]
@@ -209,7 +215,7 @@ def test_ratios_stand_on_a_logarithmic_axis_with_their_intervals() -> None:
     figure = figures()["beside"]
     assert scale(figure, "x")[0]
     (points,) = of(figure, Markers, FIRST)
-    assert points.levels == [VerdictLevel.VALID, VerdictLevel.INDICATIVE]
+    assert points.verdict_levels == [VerdictLevel.VALID, VerdictLevel.INDICATIVE]
     assert [x for x, _ in points.places] == [0.5, 2]
     assert [(x, x2) for one in of(figure, LineSegments, FIRST) for x, _, x2, _ in one.segments] == [
         (0.4, 0.6)
@@ -310,7 +316,7 @@ def test_dots_stand_at_their_values() -> None:
     assert ends == [[642, 308], [202], [1052]]
     spans = [(x, x2) for one in of(figure, LineSegments) for x, _, x2, _ in one.segments]
     assert [span for span in spans if span[0]] == [(600, 700), (1000, 1100)]
-    levels = [level for one in of(figure, Markers) for level in one.levels]
+    levels = [level for one in of(figure, Markers) for level in one.verdict_levels]
     assert levels == [
         VerdictLevel.VALID,
         VerdictLevel.INDICATIVE,

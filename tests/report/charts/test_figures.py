@@ -160,7 +160,7 @@ def test_a_run_that_did_not_enter_is_tabled_with_its_verdict() -> None:
     found = points([result(8, 10e3), result(8, 90e3, VerdictLevel.INVALID, repeat=2)])
     figure = rate_chart(WORKLOAD, "iodepth", [ChartLine("c", SERIES[0], (), found)])
     (large,) = marks(figure, Markers)
-    assert large.levels == [VerdictLevel.VALID]
+    assert large.verdict_levels == [VerdictLevel.VALID]
     texts = [[cell.text for cell in row[2:4]] for row in figure.table.rows]
     assert texts == [["all", "10 k IOPS"], ["1", "10 k IOPS"], ["2", "90 k IOPS"]]
 

@@ -79,7 +79,7 @@ def test_dots_of_one_row_have_a_lane_each() -> None:
 def test_dots_that_are_not_valid_have_marks_of_their_own_that_a_note_explains() -> None:
     figure = drawn(*groups())
     assert figure is not None
-    levels = [one.levels for one in marks(figure) if isinstance(one, Markers)]
+    levels = [one.verdict_levels for one in marks(figure) if isinstance(one, Markers)]
     assert levels == [
         [VerdictLevel.VALID, VerdictLevel.INDICATIVE],
         [VerdictLevel.INVALID],

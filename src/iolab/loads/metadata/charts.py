@@ -202,7 +202,7 @@ def _iteration_markers(
         places = [(value, y) for value, _ in rates]
         levels = [level for _, level in rates]
         tip = MarkTooltip(OPERATION_NAMES[statistics.operation])
-        marks.append(Markers(color=color, places=places, levels=levels, tip=tip))
+        marks.append(Markers(color=color, places=places, verdict_levels=levels, tip=tip))
     return marks
 
 

@@ -114,7 +114,7 @@ class Markers(Mark, kw_only=True):
     """
 
     places: Sequence[tuple[float, float]]
-    levels: Sequence[VerdictLevel] = ()
+    verdict_levels: Sequence[VerdictLevel] = ()
     have_intervals: Sequence[bool] = ()
     marker_style: MarkerStyle = MarkerStyle.SOLID
     size: float = 34
@@ -145,7 +145,7 @@ class Bars(Mark, kw_only=True):
     """
 
     places: Sequence[tuple[float, float]]
-    levels: Sequence[VerdictLevel | None] = ()
+    verdict_levels: Sequence[VerdictLevel | None] = ()
     has_hatching: bool = True
 
 
@@ -392,9 +392,11 @@ def figure_without_hatching(figure: Figure, note: str) -> Figure:
     )
 
 
-def not_valid_mark_notes(levels: Iterable[VerdictLevel], *, has_bars: bool = False) -> list[str]:
+def not_valid_mark_notes(
+    verdict_levels: Iterable[VerdictLevel], *, has_bars: bool = False
+) -> list[str]:
     """What marks of points that are not valid say, as far as there are any."""
-    found = set(levels)
+    found = set(verdict_levels)
     hollow = HATCHED_NOTE if has_bars else HOLLOW_NOTE
     crossed = "Pale or crossed" if has_bars else "Crossed"
     return [

@@ -163,11 +163,11 @@ def _load_and_tradeoff_charts(
     return BriefAndAppendixCharts(figures, [tradeoff])
 
 
-def horizontal_axis_name(axes: Sequence[AxisValues]) -> str | None:
+def horizontal_axis_name(axis_values_of_points: Sequence[AxisValues]) -> str | None:
     """The varied parameter to draw against; None if none has two values that are numbers."""
     varied = {}
-    for name in dict.fromkeys(name for axis in axes for name, _ in axis):
-        values = {dict(axis).get(name) for axis in axes}
+    for name in dict.fromkeys(name for axis in axis_values_of_points for name, _ in axis):
+        values = {dict(axis).get(name) for axis in axis_values_of_points}
         numbers = {axis_value_as_number(name, value) for value in values if value is not None}
         if len(numbers) > 1 and None not in numbers:
             varied[name] = len(numbers)

@@ -299,13 +299,13 @@ def _bars_plot(
                 color=line.color,
                 places=[(at, scale.to_scale_unit(value)) for at, value, _, _ in points],
                 slot=(index, len(drawn_lines)),
-                levels=[level for *_, level in points],
+                verdict_levels=[level for *_, level in points],
                 tip=MarkTooltip(line.full_name if len(drawn_lines) > 1 else "", ends),
                 opacity=1.0 if not line.dash else DASHED_BAR_OPACITY,
             )
         )
     has_invalid = any(
-        VerdictLevel.INVALID in bars.levels for bars in marks if isinstance(bars, Bars)
+        VerdictLevel.INVALID in bars.verdict_levels for bars in marks if isinstance(bars, Bars)
     )
     unit = f"{scale.unit}; crossed: invalid" if has_invalid else ""
     return Plot(height, marks, replace(x_axis, has_line=True), scale, unit=unit)
@@ -506,7 +506,7 @@ def markers_with_intervals(
     ]
     known = [bool(ends) for ends in tip.intervals]
     drawn = Markers(
-        color=color, places=places, levels=verdict_levels, have_intervals=known, tip=tip
+        color=color, places=places, verdict_levels=verdict_levels, have_intervals=known, tip=tip
     )
     return [LineSegments(color=color, segments=bars), drawn] if bars else [drawn]
 

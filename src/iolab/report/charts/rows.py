@@ -319,7 +319,9 @@ def _lane_marks(lanes: Sequence[_DotLane], scale: Scale) -> Iterator[Mark]:
         tip = MarkTooltip(own[0].dot.title or own[0].dot.name, texts=texts)
         levels = [lane.dot.verdict_level or VerdictLevel.VALID for lane in own]
         known = [lane.dot.value.displayable_interval is not None for lane in own]
-        yield Markers(color=color, places=places, levels=levels, have_intervals=known, tip=tip)
+        yield Markers(
+            color=color, places=places, verdict_levels=levels, have_intervals=known, tip=tip
+        )
         rights = [max((x, *(s[2] for s in spread if s[1] == y))) for x, y in places]
         values = [
             (end, y, _dot_value_text(lane.dot, scale))
@@ -478,7 +480,10 @@ def labelled_points_plot(points: Sequence[LabelledPoint], divisor_unit: str = ""
     ):
         is_right = x_scale.fraction(place[0]) > 0.5
         dots = Markers(
-            color=color, places=[place], levels=[level or VerdictLevel.VALID], tip=MarkTooltip(name)
+            color=color,
+            places=[place],
+            verdict_levels=[level or VerdictLevel.VALID],
+            tip=MarkTooltip(name),
         )
         bars = [(low, place[1], high, place[1]) for low, high in _interval_ends(x, x_scale)]
         # Beside its interval, which would strike it through.

@@ -160,7 +160,7 @@ def sentinel_chart(subject: str, sentinel_runs: SentinelRuns, color: ColorToken)
     levels = [run.verdict.level for run in sentinel_runs.runs]
     marks += [
         Line(color=color, places=places, width=1.2),
-        Markers(color=color, places=places, levels=levels, tip=MarkTooltip()),
+        Markers(color=color, places=places, verdict_levels=levels, tip=MarkTooltip()),
     ]
     return Figure(
         subject=subject,

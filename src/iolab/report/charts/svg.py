@@ -273,7 +273,7 @@ class _SvgWriter:
                 corners = list(_bar_corners(mark, plot))
                 indicative = [
                     box
-                    for box, level in zip(corners, mark.levels, strict=False)
+                    for box, level in zip(corners, mark.verdict_levels, strict=False)
                     if level is VerdictLevel.INDICATIVE
                 ]
                 return (
@@ -301,7 +301,7 @@ class _SvgWriter:
             f"M{_coord_text(x)},{_coord_text(y2)}V{_coord_text(y)}H{_coord_text(x2)}"
             f"V{_coord_text(y2)}L{_coord_text(x)},{_coord_text(y)}"
             f"M{_coord_text(x2)},{_coord_text(y)}L{_coord_text(x)},{_coord_text(y2)}"
-            for (x, y, x2, y2), level in zip(corners, mark.levels, strict=False)
+            for (x, y, x2, y2), level in zip(corners, mark.verdict_levels, strict=False)
             if level is VerdictLevel.INVALID
         )
         return _svg_markup("path", d=path, stroke=self.paint(mark.color)) if path else ""
@@ -350,14 +350,14 @@ class _SvgWriter:
             fill, width = self.paint(PAPER), 1.2
         elif mark.marker_style is MarkerStyle.RING:
             fill, width = None, 1.0
-        elif not mark.levels:
+        elif not mark.verdict_levels:
             stroke, width = (PAPER, 0.9) if mark.marker_style is MarkerStyle.SOLID else (None, 1.0)
         dots = []
         for place, (x, y) in enumerate(mark.places):
             level, size, own = VerdictLevel.VALID, mark.size, fill
             is_bare = bool(mark.have_intervals) and not mark.have_intervals[place]
-            if mark.levels:
-                level = mark.levels[place]
+            if mark.verdict_levels:
+                level = mark.verdict_levels[place]
                 is_open = is_bare or level is not VerdictLevel.VALID
                 size = 70 if is_open else 42
                 size *= _SMALL_MARKER if mark.is_small else 1.0
@@ -408,7 +408,7 @@ class _SvgWriter:
     @_mark_elements.register
     def _bar_elements(self, mark: Bars, plot: Plot) -> str:
         corners = list(_bar_corners(mark, plot))
-        levels = mark.levels or [None] * len(corners)
+        levels = mark.verdict_levels or [None] * len(corners)
         fill = self.paint(mark.color)
         return "".join(
             self._rectangle_elements(
@@ -645,7 +645,7 @@ def _mark_points_document(
     if x not in shared_x_values_to_extend:
         shared_x_values_to_extend.append(x)
     points: dict[str, Any] = {"p": index, "x": shared_x_values_to_extend.index(x)}
-    levels = getattr(mark, "levels", ())
+    levels = getattr(mark, "verdict_levels", ())
     verdicts = tip.verdicts or [level.value if level else "" for level in levels]
     if tip.name:
         points["n"] = escape_invisible(tip.name)

@@ -79,7 +79,7 @@ class _TopologyRow(Record):
     """Who loads what over which network; `hypervisor` is what holds the disks of guests."""
 
     clients: _TopologyBox
-    network: str
+    network_label: str
     storage: _TopologyBox
     hypervisor: _TopologyBox | None = None
 
@@ -110,7 +110,7 @@ def topology_drawing(brief: Brief) -> TopologyDrawing | None:
     if not rows:
         return None
     has_fleet = any(len(owner.hosts) > 1 for owner in brief.study.configurations)
-    has_network = any(row.network for row in rows)
+    has_network = any(row.network_label for row in rows)
     return replace(_draw_topology(rows), is_one_host=not has_fleet and not has_network)
 
 
@@ -222,7 +222,7 @@ def _draw_topology(
     several = len(rows) > 1
     notes = []
     for row, titles in shown:
-        over = f" over {row.network}" if row.network else ""
+        over = f" over {row.network_label}" if row.network_label else ""
         whose = f"{list_text(titles, 3)}: " if several else ""
         clients, storage, *below = (
             ", ".join(filter(None, (side.name, *side.lines))) for side in row.boxes
@@ -272,8 +272,8 @@ def _topology_svg(rows: _Rows, alt: str, *, with_row_titles: bool, is_narrow: bo
             ]
             middle, beside, anchor = level - 7, width / 2, "middle"
             top += height
-        if row.network:
-            parts.append(_text_svg(row.network, beside, middle, anchor=anchor))
+        if row.network_label:
+            parts.append(_text_svg(row.network_label, beside, middle, anchor=anchor))
         for box, height in zip(below, heights[2:], strict=True):
             centre = left + _BOX / 2
             parts += [

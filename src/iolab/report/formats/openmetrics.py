@@ -127,7 +127,7 @@ class CumulativeOperations(Record):
     """
 
     times_s: Floats
-    operations: Ints
+    operation_counts: Ints
     bytes: Ints
     lat_sum_s: Floats
     buckets: Ints
@@ -155,7 +155,7 @@ class SessionCounters(Record):
     `has_timestamps` says whether every moment is told, or the last one alone.
     """
 
-    runs: Sequence[tuple[RunResult, RunCounters]]
+    results_and_counters: Sequence[tuple[RunResult, RunCounters]]
     has_timestamps: bool
 
 
@@ -257,7 +257,7 @@ def _cumulative_operations(
     )
     return CumulativeOperations(
         times_s=times,
-        operations=running_sum_by_time(intervals.ios[own]),
+        operation_counts=running_sum_by_time(intervals.ios[own]),
         bytes=running_sum_by_time(intervals.bytes[own]),
         lat_sum_s=running_sum_by_time(intervals.lat_sum_ns[own] / NS_PER_S),
         buckets=np.cumsum(np.cumsum(buckets, axis=0), axis=1),
@@ -328,11 +328,11 @@ def openmetrics_samples(
     `operation_name_of_run` names the numbers of a result's rows.
     """
     samples = _SampleLines((("session", session.id),))
-    results = [result for result, _ in counters.runs]
+    results = [result for result, _ in counters.results_and_counters]
     # What has no time of its own stands at the end of an export.
     ends = [
         operation.times_s[-1]
-        for _, run in counters.runs
+        for _, run in counters.results_and_counters
         for operation in run.operations_by_number.values()
     ]
     at_s = (
@@ -407,7 +407,7 @@ def _add_operation_counters(
 ) -> None:
     """Counters of each point and operation, which go on from run to run."""
     series: dict[Labels, list[CumulativeOperations]] = {}
-    for result, run in counters.runs:
+    for result, run in counters.results_and_counters:
         key = PointKey(
             result.configuration, result.workload, result.axis_values, result.excluded_hosts
         )
@@ -426,7 +426,7 @@ def _add_final_operation_counters(
     samples: _SampleLines, labels: Labels, operations_of_runs: Sequence[CumulativeOperations]
 ) -> None:
     samples.add_sample(
-        OPERATIONS, labels, sum(int(run.operations[-1]) for run in operations_of_runs)
+        OPERATIONS, labels, sum(int(run.operation_counts[-1]) for run in operations_of_runs)
     )
     if moved := sum(int(run.bytes[-1]) for run in operations_of_runs):
         samples.add_sample(BYTES, labels, moved)
@@ -443,12 +443,14 @@ def _add_timed_operation_counters(
     writes = any(int(run.bytes[-1]) for run in operations_of_runs)
     for run in operations_of_runs:
         for row, at_s in enumerate(run.times_s.tolist()):
-            samples.add_sample(OPERATIONS, labels, operations + int(run.operations[row]), at_s)
+            samples.add_sample(
+                OPERATIONS, labels, operations + int(run.operation_counts[row]), at_s
+            )
             if writes:
                 samples.add_sample(BYTES, labels, moved + int(run.bytes[row]), at_s)
             total = buckets + run.buckets[row]
             _add_histogram(samples, labels, total, seconds + float(run.lat_sum_s[row]), at_s)
-        operations += int(run.operations[-1])
+        operations += int(run.operation_counts[-1])
         moved += int(run.bytes[-1])
         seconds += float(run.lat_sum_s[-1])
         buckets = buckets + run.buckets[-1]
@@ -469,7 +471,7 @@ def _add_histogram(
 def _add_host_counters(samples: _SampleLines, counters: SessionCounters) -> None:
     """Counters of hosts as their kernels have them; without times the newest ones."""
     series: dict[tuple[_MetricFamily, Labels], list[HostCounter]] = {}
-    for _, run in counters.runs:
+    for _, run in counters.results_and_counters:
         for host in run.hosts:
             series.setdefault((host.family, host.labels), []).append(host)
     for (family, labels), parts in series.items():
