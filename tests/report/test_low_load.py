@@ -174,26 +174,28 @@ def test_the_fact_is_the_mean_where_which_has_the_lowest_p99_is_not_known() -> N
 def _with_p99_that_disagrees(point: PointSummary) -> PointSummary:
     """The point with the p99s that all have, each in another repeat, and a mean of its own."""
     turn = ["alpha", "beta"].index(point.key.configuration)
-    p99s = [1e6 * (1, 2, 4)[(turn + number) % 3] for number in range(len(point.results))]
+    p99s = [1e6 * (1, 2, 4)[(turn + number) % 3] for number in range(3)]
     return _with_latencies(point, p99s, [2e5 * (1 + turn) for _ in p99s])
 
 
 def _with_latencies(
     point: PointSummary, p99_ns: Sequence[float], mean_ns: Sequence[float]
 ) -> PointSummary:
-    """The point whose repeats have these latencies, and it their means, where it has any."""
+    """The point with repeats of these latencies, and their means, where it has any."""
     values = {"lat_ns_p99": p99_ns, "lat_ns_mean": mean_ns}
     if not point.results or not point.metrics.keys() >= values.keys():
         return point
+    first = point.results[0]
     runs = tuple(
         replace(
-            run,
+            first,
+            repeat=at + 1,
             metrics={
-                **run.metrics,
-                **{key: replace(run.metrics[key], value=own[at]) for key, own in values.items()},
+                **first.metrics,
+                **{key: replace(first.metrics[key], value=own[at]) for key, own in values.items()},
             },
         )
-        for at, run in enumerate(point.results)
+        for at in range(len(p99_ns))
     )
     means = {
         key: replace(point.metrics[key], value=sum(own) / len(own)) for key, own in values.items()
