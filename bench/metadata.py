@@ -30,8 +30,8 @@ from iolab.hosts.host import Host
 from iolab.hosts.remote_process import run_process
 from iolab.loads.metadata.mdtest import (
     RankPlacement,
+    mdtest_command,
     mdtest_output_faults,
-    measure_command,
     mpi_programs_of_job,
     mpiexec_version_command,
     parse_mpi_version,
@@ -141,7 +141,7 @@ async def _theirs(host: Host, folder: str, job: MetadataJob, iteration: int) -> 
     )
     mpi = parse_mpi_version(words.decode("utf-8", "replace"))
     places = [RankPlacement(host.name, "localhost", job.ranks)]
-    command = measure_command(mpi, job, places, folder, f"mdtest.{iteration}")
+    command = mdtest_command(mpi, job, places, folder, f"mdtest.{iteration}")
     ending = await run_process(host, command, asyncio.Event(), raw.extend)
     output = parse_mdtest_output(bytes(raw))
     faults = mdtest_output_faults(output, job, job.ranks)

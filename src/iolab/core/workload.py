@@ -187,7 +187,7 @@ class AnyJob(TaggedRecord):
         """The job with the axis values in place of its first ones."""
         return replace(self, **self.fields_from_keys(axis_values))
 
-    def with_separate_targets(self) -> Self:
+    def adapted_to_separate_targets(self) -> Self:
         """The job as clients can do it that each have a target of their own."""
         return self
 

@@ -79,7 +79,7 @@ def build_study(
     nodes = tuple(host.name for host in hosts if host.role is HostRole.STORAGE)
     workloads = tuple(
         _with_forced_knee_candidates(
-            _with_separate_targets_if_in_pods(
+            _adapted_to_separate_targets_if_in_pods(
                 kinds.kind_for_table(type(table)).build_workload(item, table, tables), kubernetes
             ),
             *(tables, kinds),
@@ -123,11 +123,11 @@ def build_study(
     )
 
 
-def _with_separate_targets_if_in_pods(workload: Workload, fleet: PodFleet | None) -> Workload:
+def _adapted_to_separate_targets_if_in_pods(workload: Workload, fleet: PodFleet | None) -> Workload:
     """The workload without what clients of one file system do, where each pod has its own."""
     if fleet is None or fleet.volumes_per_class == 1:
         return workload
-    return replace(workload, job=workload.job.with_separate_targets())
+    return replace(workload, job=workload.job.adapted_to_separate_targets())
 
 
 def _target_settings(table: TargetTable) -> TargetSettings:

@@ -12,8 +12,8 @@ from iolab.loads.metadata.mdtest import (
     MpiInstallation,
     MpiName,
     RankPlacement,
+    mdtest_command,
     mdtest_output_faults,
-    measure_command,
     mpi_programs_of_job,
     mpiexec_argv,
     mpiexec_version_command,
@@ -32,7 +32,7 @@ TWO: Final = (RankPlacement("c01", "10.0.0.1", 2), RankPlacement("c02", "node-2.
 def test_the_published_command_is_what_is_run() -> None:
     job = replace(JOB, ranks=136, files_per_rank=18382, rank_shift=136)
     places = [RankPlacement(f"c{n}", f"c{n}", 136) for n in range(8)]
-    command = measure_command(MPICH, job, places, "/mnt/x/iolab-scratch-c0", "mdtest.2.1")
+    command = mdtest_command(MPICH, job, places, "/mnt/x/iolab-scratch-c0", "mdtest.2.1")
     hosts = ",".join(f"c{n}:136" for n in range(8))
     assert command.argv == (
         *("mpiexec", "-rmk", "user", "-launcher", "ssh", "-hosts", hosts, "-np", "1088"),
@@ -46,24 +46,24 @@ def test_the_published_command_is_what_is_run() -> None:
 
 
 def test_open_mpi_is_told_the_same_in_its_words() -> None:
-    command = measure_command(OPEN_MPI, JOB, TWO, "/t", "m")
+    command = mdtest_command(OPEN_MPI, JOB, TWO, "/t", "m")
     assert command.argv[:9] == (
         *("mpiexec", "--host", "10.0.0.1:2,node-2.lan:2", "--map-by", "slot"),
         *("--bind-to", "none", "-np", "4"),
     )
     as_root = replace(JOB, options=(("allow_run_as_root", "1"),))
-    assert measure_command(OPEN_MPI, as_root, TWO, "/t", "m").argv[1] == "--allow-run-as-root"
-    assert "--allow-run-as-root" not in measure_command(MPICH, as_root, TWO, "/t", "m").argv
+    assert mdtest_command(OPEN_MPI, as_root, TWO, "/t", "m").argv[1] == "--allow-run-as-root"
+    assert "--allow-run-as-root" not in mdtest_command(MPICH, as_root, TWO, "/t", "m").argv
 
 
 def test_options_reach_mdtest() -> None:
     options = (("fsync", "1"), ("random_stat", "1"), ("mdtest", "/opt/ior-4.0/bin/mdtest"))
     job = replace(JOB, file_bytes=3901, options=options)
-    argv = measure_command(MPICH, job, TWO, "/t", "m").argv
+    argv = mdtest_command(MPICH, job, TWO, "/t", "m").argv
     at = argv.index("/opt/ior-4.0/bin/mdtest")
     assert argv[at + 8 :] == (*("-N", "2", "-w", "3901", "-e", "3901", "-y", "-R", "-d", "/t/m"),)
     none = replace(JOB, options=(("fsync", "0"), ("mpiexec", "mpiexec.openmpi")))
-    assert "-y" not in measure_command(MPICH, none, TWO, "/t", "m").argv
+    assert "-y" not in mdtest_command(MPICH, none, TWO, "/t", "m").argv
     assert mpiexec_version_command(mpi_programs_of_job(none), "/t").argv == (
         "mpiexec.openmpi",
         "--version",
@@ -71,7 +71,7 @@ def test_options_reach_mdtest() -> None:
 
 
 def test_a_shift_of_all_ranks_is_none() -> None:
-    assert "-N" not in measure_command(MPICH, JOB, TWO[:1], "/t", "m").argv
+    assert "-N" not in mdtest_command(MPICH, JOB, TWO[:1], "/t", "m").argv
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_shift_of_all_ranks_is_none() -> None:
 )
 def test_anything_else_is_refused(name: str, value: str) -> None:
     with pytest.raises(EngineError, match=name):
-        measure_command(MPICH, replace(JOB, options=((name, value),)), TWO, "/t", "m")
+        mdtest_command(MPICH, replace(JOB, options=((name, value),)), TWO, "/t", "m")
 
 
 @pytest.mark.parametrize("address", ["-launcher", "a,b", "fe80::1", "", "a:3", "a b", "a\x1b[2J"])

@@ -91,7 +91,7 @@ def test_a_command_prints_keys() -> None:
 def test_keys_are_in_the_standard_input_of_a_process_alone() -> None:
     environment = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}
     access = ObjectStoreAccess(STORE, None, load_credentials(STORE, environment))
-    told = access.document(STORE.endpoints, 5.0)
+    told = access.document_without_keys(STORE.endpoints, 5.0)
     made = engine_command(access, {**told, "task": "check"}, "/tmp", limit_s=5.0)
     assert SECRET.encode() in made.stdin
     others = f"{made.argv}{made.job_file}{made.env}{access!r}{access.credentials!r}{told}"

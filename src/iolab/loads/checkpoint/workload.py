@@ -157,7 +157,7 @@ class CheckpointJob(AnyJob, Record, tag="checkpoint"):
             for first in range(0, self.ranks, each)
         )
 
-    def with_separate_targets(self) -> CheckpointJob:
+    def adapted_to_separate_targets(self) -> CheckpointJob:
         """See `AnyJob`: each client restores what it saved."""
         return replace(self, rank_shift=0)
 

@@ -159,7 +159,7 @@ def _target_rate_reached_answer(view: RunView, host_index: int, job: Job) -> Che
     if unreached or (achieved < ACHIEVED_MIN and not job.trace):
         return indicative_answer(
             f"{text}: what was due waited ever longer, so the latencies say how long the run was, "
-            f"not what that rate costs{_unsubmitted_ios_text(generator)}.",
+            f"not what that rate costs{_unsubmitted_ios_clause(generator)}.",
             **evidence,
         )
     lost = drained + unsubmitted
@@ -189,7 +189,7 @@ def _unfinished_share_and_mean_in_flight(
     return max(unfinished_count - usual, 0.0) / max(due, 1), usual
 
 
-def _unsubmitted_ios_text(generator: GeneratorTotals | None) -> str:
+def _unsubmitted_ios_clause(generator: GeneratorTotals | None) -> str:
     """What the latencies lack of I/Os that were due and never begun."""
     if generator is None:
         return ""

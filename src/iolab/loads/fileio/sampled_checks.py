@@ -909,7 +909,12 @@ def _latency_distribution_answer(
         slower = _slower_bio_statistics(trace, at + 1, _finite_population_factor(trace, total))
         answers.append(
             _slower_device_answer(
-                host, direction, trace, slower, (rank, at, above[at] / total), host_suffix
+                host,
+                direction,
+                trace,
+                slower,
+                _EnginePercentile(rank, at, above[at] / total),
+                host_suffix,
             )
         )
     return worst_answer(answers, max_key="excess")
@@ -920,11 +925,11 @@ def _slower_device_answer(
     direction: Direction,
     trace: DirectionTrace,
     slower_bios: _SlowerBios,
-    rank: tuple[float, int, float],
+    engine_percentile: _EnginePercentile,
     host_suffix: str,
 ) -> CheckAnswer:
     bios, share, error, windows = slower_bios
-    percentile, at, engine = rank
+    percentile, at, engine = engine_percentile
     bound = int(UPPER_NS[at])
     evidence: EvidenceValues = {
         "host": host.host,
@@ -987,6 +992,14 @@ def _finite_population_factor(trace: DirectionTrace, io_count: int) -> float:
     """
     sampled = min(trace.timed / io_count, trace.timed / trace.weight if trace.weight else 1.0, 1.0)
     return math.sqrt(1 - sampled)
+
+
+class _EnginePercentile(NamedTuple):
+    """The bin in which a percentile of the engine's latencies lies, and the share above that."""
+
+    percent: float
+    bin_index: int
+    share_above: float
 
 
 class _SlowerBios(NamedTuple):

@@ -463,7 +463,11 @@ def key_value_charts(
         if point_group.varied_axis_name
         else ()
     )
-    further = list(_appendix_charts(point_group, lines)) if point_group.varied_axis_name else []
+    further = (
+        list(_tradeoff_and_other_operation_charts(point_group, lines))
+        if point_group.varied_axis_name
+        else []
+    )
     for others in (
         remaining_lines_in_groups(lines, point_group.workload.rate_metric)
         if point_group.varied_axis_name
@@ -471,7 +475,7 @@ def key_value_charts(
     ):
         further += [
             *_rate_and_latency_charts(point_group, others, styles, own),
-            *_appendix_charts(point_group, others),
+            *_tradeoff_and_other_operation_charts(point_group, others),
         ]
     tables = (
         *_gain_table_with_note(point_group, styles, own),
@@ -550,7 +554,7 @@ def _rate_and_latency_charts(
     )
 
 
-def _appendix_charts(
+def _tradeoff_and_other_operation_charts(
     point_group: PointGroupOfAllConfigurations, lines: Sequence[ChartLine]
 ) -> Iterator[Figure]:
     """Latency against the rate, and other operations."""

@@ -242,7 +242,7 @@ class YcsbDriver(LoadDriver):
                 host_run.name: self._tools.cached_install(host_run.workdir)
                 for host_run in host_runs
             }
-            await self._embedded.prepare_databases(
+            await self._embedded.fill_missing_and_copy_databases(
                 session, run, YcsbJob.require_type(run.point.job), host_runs, tools
             )
         else:
@@ -397,7 +397,7 @@ class YcsbDriver(LoadDriver):
 
         async def remove_client_folders(host_run: HostRunInProgress) -> None:
             if not host_run.workdir.host.lost_reason:
-                await self._embedded.remove_copy(host_run)
+                await self._embedded.remove_database_copy(host_run)
                 await remove_folder(host_run.workdir.host, ycsb_work_folder(host_run.workdir))
 
         first_failure = failure

@@ -405,14 +405,14 @@ def check_key_value_device_busy(view: KeyValueView) -> CheckAnswer:
         )
     return worst_answer(
         (
-            other_io_answer_for_window(view, index, _client_window_s(view, index))
+            other_io_answer_for_window(view, index, _client_window_seconds(view, index))
             for index in clients
         ),
         max_key="share_of_run",
     )
 
 
-def _client_window_s(view: KeyValueView, host_index: int) -> float | None:
+def _client_window_seconds(view: KeyValueView, host_index: int) -> float | None:
     """From a client's first interval to its last: devices are counted in its warm-up too."""
     window = view.load.measured_part.host_windows[host_index]
     return None if window is None else window.seconds

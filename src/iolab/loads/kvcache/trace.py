@@ -244,7 +244,7 @@ def _common_prefix_blocks(requests: Sequence[TraceRequest]) -> frozenset[int]:
 
 
 @lru_cache(maxsize=4)
-def _read_trace_cached(path: str, version: tuple[int, int]) -> RequestTrace:  # noqa: ARG001 - the key
+def _read_trace_cached(path: str, mtime_and_size: tuple[int, int]) -> RequestTrace:  # noqa: ARG001 - the key
     content = Path(path).read_bytes()
     digest = hashlib.sha256(content).hexdigest()
     return parse_trace(Path(path).name, digest, content.decode("utf-8", "replace").splitlines())

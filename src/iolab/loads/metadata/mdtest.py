@@ -165,14 +165,14 @@ def mpiexec_version_command(programs: MpiPrograms, directory: str) -> Command:
     return Command(argv, directory, b"", "", VERSION_LIMIT_S, MDTEST_OUTPUT_BYTES_MAX)
 
 
-def measure_command(
+def mdtest_command(
     mpi: MpiInstallation,
     job: MetadataJob,
     placements: Sequence[RankPlacement],
     directory: str,
-    folder: str,
+    iteration_folder: str,
 ) -> Command:
-    """One iteration of all phases below `directory`/`folder`, which mdtest makes and removes.
+    """One iteration of all phases below `directory`/`iteration_folder`, made and removed by mdtest.
 
     `placements` are the clients in their order, the one that starts the others first. EngineError
     for an option that is not allowed or an address that mpiexec cannot be told.
@@ -185,7 +185,7 @@ def measure_command(
         *mpiexec_argv(mpi, programs.mpiexec, placements, as_root=as_root),
         *(programs.mdtest, "-v", "-i", "1", "-F", "-u", "-n", str(job.files_per_rank)),
         *_optional_mdtest_arguments(job, total, options),
-        *("-d", f"{directory}/{folder}"),
+        *("-d", f"{directory}/{iteration_folder}"),
     ]
     work = len(MetadataOperation) * total * job.files_per_rank
     lines = "".join(
@@ -294,7 +294,7 @@ class MdtestDriver(LoadDriver):
             RankPlacement(host_run.name, mpi_host_address(host_run.workdir), job.ranks)
             for host_run in host_runs
         ]
-        first.command = measure_command(mpi, job, places, first.workdir.dir, folder)
+        first.command = mdtest_command(mpi, job, places, first.workdir.dir, folder)
         raw = await _run_mdtest(session, host_runs, counters, first.command, halt)
         self.rates = _store_output_and_parse_rates(host_runs, job, raw)
 

@@ -239,7 +239,7 @@ class MetadataPhaseReader:
             if not answer.cancelled and not answer.timed_out:
                 # Time was over, as it was to be: what nobody came to was not asked for.
                 asked, skipped = asked - skipped, 0
-        self._require_equal_counts(answer)
+        self._require_counts_equal_to_intervals(answer)
         self._scale_latency_sums(answer.latency_sum_ns)
         return OperationRun(
             operation=self._operation,
@@ -256,7 +256,7 @@ class MetadataPhaseReader:
             preemptions=answer.preemptions,
         )
 
-    def _require_equal_counts(self, answer: MetadataPhaseAnswer) -> None:
+    def _require_counts_equal_to_intervals(self, answer: MetadataPhaseAnswer) -> None:
         total = dense_counts(*_bin_indices_and_counts(answer.bins))
         for interval in self.intervals:
             for part in interval.directions:

@@ -137,7 +137,7 @@ class MetadataStudyKind(LoadStudyKind):
         if own := [
             point
             for point, job in pairs
-            if _does_look_up_own_files(job, clients[point.configuration])
+            if _does_client_look_up_own_files(job, clients[point.configuration])
         ]:
             names = ", ".join(dict.fromkeys(point.workload for point in own))
             why = f"{names}: clients look up files that they made themselves"
@@ -155,7 +155,7 @@ class MetadataStudyKind(LoadStudyKind):
         return metadata_target_faults(study, plan, facts_by_target)
 
 
-def _does_look_up_own_files(job: MetadataJob, client_count: int) -> bool:
+def _does_client_look_up_own_files(job: MetadataJob, client_count: int) -> bool:
     """Whether a rank looks up what its own client made."""
     total = job.ranks * client_count
     shift = job.rank_shift % total

@@ -126,7 +126,7 @@ class MetadataJob(AnyJob, Record, tag="metadata"):
             changes["rank_shift"] = changes["ranks"]
         return replace(self, **changes)
 
-    def with_separate_targets(self) -> MetadataJob:
+    def adapted_to_separate_targets(self) -> MetadataJob:
         """The job in which each client works on the files that it made."""
         return self if self.engine == MDTEST_ENGINE else replace(self, rank_shift=0)
 

@@ -204,7 +204,7 @@ class ObjectsDriver(ProcessDriver):
         seconds = study.method.load_seconds_range[1]
         first, count = host_object_range(job.object_count, place, len(hosts))
         document: dict[str, Any] = {
-            **access.document(access.store.endpoints_of_host(place), job.timeout_s),
+            **access.document_without_keys(access.store.endpoints_of_host(place), job.timeout_s),
             **load_task_document(
                 job,
                 _data_set_document(session, run),

@@ -78,8 +78,8 @@ class ObjectStoreAccess(Record):
     ca_pem: str | None
     credentials: Credentials
 
-    def document(self, endpoints: Sequence[str], timeout_s: float) -> Document:
-        """The same for an agent, without the keys."""
+    def document_without_keys(self, endpoints: Sequence[str], timeout_s: float) -> Document:
+        """The same for an agent."""
         return {
             "format": FORMAT,
             "target": {

@@ -69,7 +69,10 @@ async def run_object_store_task(
     EngineError with what the server said, and where `parse_answer` raises a LineError; Interrupted
     where a request to stop ended it.
     """
-    spec = {**access.document(endpoints or access.store.endpoints, REQUEST_TIMEOUT_S), **document}
+    spec = {
+        **access.document_without_keys(endpoints or access.store.endpoints, REQUEST_TIMEOUT_S),
+        **document,
+    }
     command = engine_command(access, spec, directory, limit_s=limit_s)
     printed = bytearray()
     halt = asyncio.Event()

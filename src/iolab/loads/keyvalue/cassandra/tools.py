@@ -125,7 +125,7 @@ class CountersReply(Record, kw_only=True):
         )
 
 
-def parse_tool_reply(line: bytes, model: type[ReplyModel], host_name: str) -> ReplyModel:
+def parse_tool_reply(line: bytes, reply_type: type[ReplyModel], host_name: str) -> ReplyModel:
     """A tool's answer. EngineError for its refusal, which is a sentence, and for nonsense."""
     try:
         document = json.loads(line[:REPLY_BYTES_MAX])
@@ -135,7 +135,7 @@ def parse_tool_reply(line: bytes, model: type[ReplyModel], host_name: str) -> Re
         message = excerpt(document["refused"]).rstrip(".")
         raise EngineError(f"{message} (asked on host '{host_name}').", _remedy_for_refusal(message))
     try:
-        return convert(document, model)
+        return convert(document, reply_type)
     except ValidationError:
         raise _unreadable_reply_error(line, host_name) from None
 
@@ -258,11 +258,15 @@ class CassandraToolRunner(Record):
         return Command(argv, "/", b"", " ".join(argv), WATCH_LIMIT_S, limit_bytes)
 
     async def _run_tool(
-        self, tool: str, arguments: Mapping[str, object], model: type[ReplyModel], limit_s: float
+        self,
+        tool: str,
+        arguments: Mapping[str, object],
+        reply_type: type[ReplyModel],
+        limit_s: float,
     ) -> ReplyModel:
         argv = self._tool_argv(tool, arguments)
         line = await run_and_get_output(self.host, argv, limit_s=limit_s, install_hint=INSTALL_JAVA)
-        return parse_tool_reply(line.strip(), model, self.host.name)
+        return parse_tool_reply(line.strip(), reply_type, self.host.name)
 
     def _tool_argv(self, tool: str, arguments: Mapping[str, object]) -> tuple[str, ...]:
         java = (self.settings.java, *SMALL_JAVA, "-cp", ":".join(self.jars))

@@ -563,7 +563,7 @@ class EmbeddedStores:
         """How that client's database was at the start; None where it has none of its own."""
         return self._starts.get(host_run.name)
 
-    async def prepare_databases(
+    async def fill_missing_and_copy_databases(
         self,
         session: SessionContext,
         run: PlannedRun,
@@ -604,7 +604,7 @@ class EmbeddedStores:
         await session.stop.run_unless_stopped(run_on_each_host(host_runs, copy_database))
         await drop_folder_caches_if_requested(session, run, host_runs, database_copy_folder)
 
-    async def remove_copy(self, host_run: HostRunInProgress) -> None:
+    async def remove_database_copy(self, host_run: HostRunInProgress) -> None:
         """Remove that client's copy; what was loaded stays for the next run."""
         if self._starts.pop(host_run.name, None):
             await remove_folder(host_run.workdir.host, database_copy_folder(host_run.workdir))

@@ -236,13 +236,15 @@ class _YcsbParser:
             faults=tuple(self.faults),
         )
 
-    def _add_count(self, section: str, field: str, text: str) -> None:
-        if not text.isdecimal() or len(text) > 18:
-            self.faults.add_fault(f"YCSB says {field} {excerpt(text, 40)} of {section}")
-        elif len(self._sections) < SECTIONS_MAX or section in self._sections:
-            fields = self._sections.setdefault(section, {})
-            if len(fields) < STATUSES_MAX or field in fields:
-                fields[field] = int(text)
+    def _add_count(self, section_name: str, field_name: str, number_text: str) -> None:
+        if not number_text.isdecimal() or len(number_text) > 18:
+            self.faults.add_fault(
+                f"YCSB says {field_name} {excerpt(number_text, 40)} of {section_name}"
+            )
+        elif len(self._sections) < SECTIONS_MAX or section_name in self._sections:
+            fields = self._sections.setdefault(section_name, {})
+            if len(fields) < STATUSES_MAX or field_name in fields:
+                fields[field_name] = int(number_text)
 
 
 def _build_section(name: str, counts_by_field: dict[str, int]) -> YcsbSection:
