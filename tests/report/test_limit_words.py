@@ -17,6 +17,7 @@ from iolab.core.metric import VerdictLevel
 from iolab.core.resources import Resource, ResourceUse, RunResources
 from iolab.report.bottleneck import (
     bottleneck_sentence,
+    bottlenecks_sentence,
     recommended_step_text,
     rows_with_limit_texts,
 )
@@ -269,3 +270,32 @@ def test_repeats_that_fell_short_of_a_limit_are_told_beside_the_figure_and_in_th
     assert "one" not in texts  # a sentence tells of both
     assert tells(bottleneck_sentence(found[1], TWO), "3 of its 4 repeats")
     assert "of its" not in bottleneck_sentence(found[0], TWO)
+
+
+def test_configurations_that_one_limit_holds_at_one_rate_are_told() -> None:
+    """What they have in common is then no property of their drives."""
+    use = ResourceUse(Resource.PROCESSORS, "c1", HostRole.CLIENT, "", 1.0, own_load_share=0.01)
+    seen = replace(ALL_BUSY, uses=(use,))
+    study = shared.brief("two").study
+    workload = study.workloads[0].id
+
+    def sentence(other: tuple[float, ...]) -> str:
+        found = [
+            BottleneckFinding(
+                owner,
+                workload,
+                (),
+                decide_bottleneck(seen, BENT, rates),
+                seen,
+                None,
+                VerdictLevel.VALID,
+                (),
+            )
+            for owner, rates in (("alpha", (1500.0, 1499.0, 1497.0, 1294.0)), ("beta", other))
+        ]
+        return bottlenecks_sentence(study, found)
+
+    same = sentence((1500.6, 1499.0, 1498.0))
+    assert tells(same, "Alpha and Beta are held at the same 1.50 k IOPS"), same
+    for unlike in ((1600.0, 1599.0, 1598.0), (1500.0, 1400.0, 1300.0)):
+        assert "same" not in sentence(unlike)

@@ -20,6 +20,7 @@ from iolab.analysis.points import PointSummary, differs_only_in_higher_load
 from iolab.core.configuration import LOCAL_HOST
 from iolab.core.host import HostRole
 from iolab.core.metric import VerdictLevel
+from iolab.core.metric_spec import metric_spec
 from iolab.core.resources import Resource, ResourceUse, RunResources
 from iolab.core.run import RunKey
 from iolab.core.study import Study
@@ -770,10 +771,37 @@ def bottlenecks_sentence(study: Study, bottlenecks: Sequence[BottleneckFinding])
     if rising:
         several = counted_noun(len(bottlenecks), "best point")
         sentences.append(f"Not saturated, so more load may give more: {len(rising)} of {several}.")
+    sentences += _shared_limit_sentences(study, met)
     if sentences:
         return " ".join(sentences)
     unknown = "What limits the best points is not known: nothing watched was at its limit."
     return unknown if bottlenecks else ""
+
+
+def _shared_limit_sentences(
+    study: Study, bottlenecks: Sequence[BottleneckFinding]
+) -> Iterator[str]:
+    """Configurations that a limit holds at one rate: what they have in common is no SSD's.
+
+    `4 KiB random write: a and b are held at the same 1.50 k IOPS.`
+    """
+    titles, names = study.workload_titles, short_configuration_names(study.configurations)
+    labels = dict(zip((owner.id for owner in study.configurations), names, strict=True))
+    metric_keys = {each.id: each.headline_or_rate_metric for each in study.workloads}
+    held: dict[str, list[tuple[float, str]]] = {}
+    for finding in bottlenecks:
+        repeats = finding.decision.repeats
+        if repeats is not None and repeats.has_one_rate:
+            label = labels.get(finding.configuration, finding.configuration)
+            held.setdefault(finding.workload, []).append((repeats.highest, label))
+    for workload, rates in held.items():
+        highest = max(rate for rate, _ in rates)
+        alike = [label for rate, label in rates if rate >= (1 - ONE_RATE_SPREAD) * highest]
+        if len(alike) > 1:
+            rate = value_text(highest, metric_spec(metric_keys[workload]).unit)
+            yield (
+                f"{titles.get(workload, workload)}: {list_text(alike)} are held at the same {rate}."
+            )
 
 
 def _causes_or_point_counts_text(

@@ -182,11 +182,12 @@ RATE_LIMIT_CAUSES: Final = (
 class RepeatsOfRate(Record):
     """The rates of a point's repeats: how many there are, and those below a limit on the rate.
 
-    `has_one_rate` is whether most of them, and at least three, give the highest to within
-    `ONE_RATE_SPREAD`.
+    `highest` is 0 of none. `has_one_rate` is whether most of them, and at least three, give the
+    highest to within `ONE_RATE_SPREAD`.
     """
 
     count: int
+    highest: float
     has_one_rate: bool
     short_rates: tuple[float, ...]
 
@@ -205,7 +206,7 @@ def repeats_of_rate(rates: Sequence[float]) -> RepeatsOfRate:
     has_one_rate = at_one_rate >= REPEATS_FOR_INTERVAL and at_one_rate > len(below_one_rate)
     short = below_one_rate if has_one_rate else below_limit
     is_told = 2 * len(short) < len(rates)
-    return RepeatsOfRate(len(rates), has_one_rate, short if is_told else ())
+    return RepeatsOfRate(len(rates), highest, has_one_rate, short if is_told else ())
 
 
 class BottleneckDecision(Record):
