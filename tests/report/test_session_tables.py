@@ -11,7 +11,13 @@ from iolab.core.events import SessionStatus
 from iolab.core.samples import BinTable
 from iolab.errors import StoreError
 from iolab.loads.fileio.engine_facts import NATIVE_ENGINE
-from iolab.report.blocks import Heading, brief_blocks
+from iolab.report.blocks import (
+    Heading,
+    Paragraph,
+    ParagraphStyle,
+    SideBySideBlocks,
+    brief_blocks,
+)
 from iolab.report.brief import Brief
 from iolab.report.formats.markdown import render_appendix, render_markdown
 from iolab.report.gather import StoredSessionReader
@@ -70,7 +76,12 @@ def test_another_load_forbids_and_is_named_for_its_session() -> None:
     assert {label for label, _ in found} == {"c"}
     assert {one.setting for _, one in found} == {"direct"}
     page = build_report_page(build_brief(united, None, session_union_of_source(united)))
-    assert any("same way" in alert for alert in page.alerts)
+    (alert, *_) = (alert for alert in page.alerts if "same way" in alert)
+    blocks = list(brief_blocks(build_brief(united, None, session_union_of_source(united)), page))
+    banner = blocks[[isinstance(block, SideBySideBlocks) for block in blocks].index(True) - 1]
+    assert isinstance(banner, Paragraph)
+    assert banner.style is ParagraphStyle.ALERT
+    assert alert in banner.text  # over the whole width, above the answer
     assert any(row[0].startswith("! ") for row in texts(page.session_tables[1]))
     titles = [row[0] for row in texts(page.job_tables[0])]
     assert {"Random read 4 KiB (a, b)", "Random read 4 KiB (c)"} <= {*titles}

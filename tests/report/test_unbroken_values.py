@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iolab.report.numbers import text_with_no_break_units
+from iolab.report.table import Cell, Column, Table, table_html
 
 
 @pytest.mark.parametrize(
@@ -18,3 +19,10 @@ from iolab.report.numbers import text_with_no_break_units
 )
 def test_no_line_ends_between_a_value_and_its_unit(text: str, kept: str) -> None:
     assert text_with_no_break_units(text).replace("\N{NO-BREAK SPACE}", "_") == kept
+
+
+def test_cells_of_a_page_and_their_notes_keep_them_too() -> None:
+    table = Table("T", (Column("What"),), ((Cell("at 4 KiB", note="0.54 % above it"),),))
+    html = table_html(table)
+    assert "at 4\N{NO-BREAK SPACE}KiB" in html
+    assert "0.54\N{NO-BREAK SPACE}% above it" in html

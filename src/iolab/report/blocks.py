@@ -262,8 +262,8 @@ def appendix_blocks(
 def _answer_blocks(page: ReportPage) -> Iterator[Block]:
     """The answer beside how far it can be trusted, its facts, the matrix and its charts."""
     answer = page.answer
-    if page.hardware_caveat:
-        yield Paragraph(page.hardware_caveat, ParagraphStyle.ALERT)
+    if warning := " ".join(filter(None, (page.hardware_caveat, *page.alerts))):
+        yield Paragraph(warning, ParagraphStyle.ALERT)
     yield SideBySideBlocks(
         (
             Heading("Answer", 1, "answer"),
@@ -274,7 +274,6 @@ def _answer_blocks(page: ReportPage) -> Iterator[Block]:
         (
             Heading("Trust", 1, "trust"),
             *_non_empty_paragraphs(*answer.trust_texts),
-            *(Paragraph(alert, ParagraphStyle.ALERT) for alert in page.alerts),
         ),
     )
     if answer.best_table.rows:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from iolab.core.metric import VerdictLevel
 from iolab.record import Record
 from iolab.report.charts.palette import FAINT, ColorToken
-from iolab.report.numbers import DASH, verdict_mark
+from iolab.report.numbers import DASH, text_with_no_break_units, verdict_mark
 from iolab.text import escape_invisible
 
 NAMES_HEADING: Final = "What"
@@ -302,13 +302,14 @@ def _cell_html(cell: Cell, anchors: Collection[str]) -> str:
     if cell.verdict_level is not None:
         text = verdict_badge_html(cell.verdict_level, anchor)
     else:
-        text = cell.html or _escape_html(cell.text)
+        text = cell.html or _escape_html(text_with_no_break_units(cell.text))
         text = f'<a href="#{_escape_html(anchor)}">{text}</a>' if anchor else text
         text = f"<b>{text}</b>" if cell.is_bold else text
     if cell.difference:
         text += f' <span class="difference">{_escape_html(cell.difference)}</span>'
     text += _bar_svg(cell.bar) if cell.bar else ""
-    return f"{text}<small>{_escape_html(cell.note)}</small>" if cell.note else text
+    note = _escape_html(text_with_no_break_units(cell.note))
+    return f"{text}<small>{note}</small>" if note else text
 
 
 def _bar_svg(bar: CellBar) -> str:
