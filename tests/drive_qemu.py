@@ -58,7 +58,7 @@ async def _fetch(folder: Path) -> Path:
         # Also of a machine that has fetched no lists yet.
         *("apt-get", "indextargets", "--no-release-info", "--format", "$(REPO_URI)", *wanted)
     )
-    origins = listed.output.decode().split()
+    origins = listed.stdout.decode().split()
     if not origins:
         raise EngineError(
             f"This machine's QEMU has no drives with FDP, and its apt has no source of {RELEASE}.",
@@ -76,7 +76,7 @@ async def _fetch(folder: Path) -> Path:
         ended = await programs.run_program(
             "apt-get", *options, *words, cwd=apt, limit_s=LISTS_LIMIT_S
         )
-        if ended.code:
+        if ended.exit_code:
             hint = "See that the machine's source of packages has backports."
             raise EngineError(f"QEMU cannot be fetched: {ended.summary_line}.", hint)
     made = folder / "qemu"

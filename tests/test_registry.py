@@ -62,7 +62,7 @@ def test_the_words_of_a_kind_are_its_engines_and_its_table() -> None:
 @pytest.mark.parametrize("study", [study.id for study in bundled_studies()])
 def test_the_kinds_that_a_study_names_read_it_as_all_do(study: str) -> None:
     text = next(bundled.path for bundled in bundled_studies() if bundled.id == study).read_text()
-    overrides = StudyOverrides(path_required=False)
+    overrides = StudyOverrides(requires_path=False)
     read = read_study(text, study, overrides)
     read_by_all = parse_study(text, study, overrides, study_kinds())
     assert len(study_kinds_named_in(text).loads) < len(study_kinds().loads)
@@ -78,7 +78,7 @@ id = "w"
 engine = "ycbs"
 """
     with pytest.raises(StudyError) as caught:
-        read_study(text, "s.toml", StudyOverrides(path_required=False))
+        read_study(text, "s.toml", StudyOverrides(requires_path=False))
     assert "'ycsb'" in " ".join(fault.hint for fault in caught.value.faults)
 
 

@@ -36,7 +36,7 @@ def test_measured_seconds_decide(spans: int, expected: VerdictLevel) -> None:
 @pytest.mark.parametrize("asked_s", [2.9, 3.0, 18.0, 19.99, 20.0, 30.0])
 def test_no_run_is_better_than_was_foretold_and_a_whole_one_is_as_good(asked_s: float) -> None:
     """An engine's last interval ends some 0.1 s past the asked time, as measured with fio."""
-    study = parse_study(READS, "s", StudyOverrides(sets=(f"method.runtime={asked_s}s",)))
+    study = parse_study(READS, "s", StudyOverrides(set_arguments=(f"method.runtime={asked_s}s",)))
     limit = next(iter(run_length_verdict_limits(study, make_plan(study).runs)), None)
     record = bursts_record([Burst(spans=1, span_s=asked_s + 0.1)], runtime_s=asked_s)
     assert level(check_run_too_short, record) is (limit.verdict_level if limit else VALID)

@@ -131,7 +131,7 @@ def test_a_plan_says_what_events_destroy_when_they_are_undone_and_what_consents(
 
 def shown(text: str, *sets: str, fs_type: str | None = None) -> str:
     """The plan of a whole study's text, on a host with that file system if any is given."""
-    study = parse_study(text, "k.toml", StudyOverrides(path="/mnt", sets=sets))
+    study = parse_study(text, "k.toml", StudyOverrides(path="/mnt", set_arguments=sets))
     facts = None
     if fs_type is not None:
         facts = {"local": replace(FACTS, target=replace(TARGET, fs_type=fs_type))}
@@ -180,7 +180,9 @@ def test_notes_stand_in_the_plan_and_in_its_document() -> None:
     assert "note" in shown(text, "method.repeats=3")
     assert "no reflinks" in shown(text, fs_type="ext4")
     assert "reflinks" not in shown(text, fs_type="xfs")
-    study = parse_study(text, "k.toml", StudyOverrides(path="/mnt", sets=("method.repeats=3",)))
+    study = parse_study(
+        text, "k.toml", StudyOverrides(path="/mnt", set_arguments=("method.repeats=3",))
+    )
     (note,) = plan_document(study, make_plan(study), None)["notes"]
     assert note.startswith("w has 32 MiB")
 
@@ -285,7 +287,7 @@ def test_the_plan_of_a_session_is_at_the_rates_that_it_measured(tmp_path: Path) 
 
 def test_too_few_repeats_are_named_with_the_option_and_time_that_add_them() -> None:
     def notes(*sets: str) -> list[str]:
-        study = parse_study(HEAD + STUDY, "d.toml", StudyOverrides(path="/mnt", sets=sets))
+        study = parse_study(HEAD + STUDY, "d.toml", StudyOverrides(path="/mnt", set_arguments=sets))
         return list(plan_note_texts(study, make_plan(study), None))
 
     (note,) = notes("method.runtime=10min")

@@ -87,7 +87,7 @@ def test_a_stop_ends_every_rank(tmp_path: Path, mpiexec: str) -> None:
 
     (mine,) = asyncio.run(body())
     assert mine.ending is not None
-    assert mine.ending.halted
+    assert mine.ending.was_halted
     assert left(tmp_path) == []
     assert list(target.iterdir()) == []
 

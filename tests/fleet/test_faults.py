@@ -87,7 +87,9 @@ class Accident:
 def play(fleet: Bed, policy: str, accident: Accident, *sets: str) -> tuple[SessionStatus, Notes]:
     """One session on the fleet, with the accident in it."""
     inventory = Inventory(fleet.inventory.read_text("utf-8"), "inventory.toml")
-    options = StudyOverrides(sets=(f"method.on_failure={policy}", *sets), inventory=inventory)
+    options = StudyOverrides(
+        set_arguments=(f"method.on_failure={policy}", *sets), inventory=inventory
+    )
     study = parse_study(STUDY, "faults.toml", options)
 
     def reach(spec: HostSpec) -> Host:

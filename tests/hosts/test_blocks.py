@@ -40,7 +40,7 @@ def told(block: CounterBlock) -> object:
         metric: (cells.values.tolist(), cells.is_present.tolist())
         for metric, cells in block.metrics.items()
     }
-    head = (block.host, block.scope, block.names, block.real_ns.tolist(), block.seq.tolist())
+    head = (block.host_index, block.scope, block.names, block.real_ns.tolist(), block.seq.tolist())
     return head, cells
 
 

@@ -129,7 +129,7 @@ def test_a_copy_is_no_repeat_and_is_named(tmp_path: Path) -> None:
     found = read_foreign_files([tmp_path], IMPORTERS)
     assert len(found.runs) == len(read_foreign_files([file], IMPORTERS).runs)
     (copy,) = found.duplicate_runs
-    assert copy.count == len(found.runs)
+    assert copy.run_count == len(found.runs)
     assert all(name in copy.message for name in ("slurm-7.out", "two-groups-3.33.json"))
     done = call("import", tmp_path, "--out", tmp_path / "S")
     assert "counted once" in done.stderr

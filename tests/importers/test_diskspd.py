@@ -44,7 +44,7 @@ def test_threads_of_an_old_version_add_up() -> None:
     assert (asked.duration_s, asked.warmup_s) == (30, 5)
     assert (target.block_bytes, target.write_percent, target.is_random) == (65536, 0, False)
     assert (target.queue_depth, target.own_thread_count) == (2, 4)
-    assert (span.seconds, span.threads) == (30.02, 4)
+    assert (span.seconds, span.thread_count) == (30.02, 4)
     assert reads.count == 22645 + 22623 + 22548 + 23154
     assert reads.rate_per_s == reads.count / 30.02
     assert reads.bw_bytes_per_s == reads.count * 65536 / 30.02
@@ -181,4 +181,4 @@ def test_a_span_keeps_its_own_settings_where_the_one_before_cannot_be_read() -> 
     text = text.replace(profile, profile + other).replace(done, broken + done)
     result = parse_diskspd_xml(text)
     (span,) = result.spans
-    assert (span.number, span.settings.targets[0].block_bytes) == (2, 8192)
+    assert (span.span_number, span.settings.targets[0].block_bytes) == (2, 8192)

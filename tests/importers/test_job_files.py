@@ -68,7 +68,7 @@ def reasons(draft: StudyDraft, job: str) -> dict[str, str]:
     return {
         re.split(r"[= ]", one.option)[0]: one.reason
         for one in draft.notes
-        if job in one.job.split(", ") or one.job == ALL_JOBS
+        if job in one.job_name.split(", ") or one.job_name == ALL_JOBS
     }
 
 

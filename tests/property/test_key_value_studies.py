@@ -56,7 +56,7 @@ def test_every_valid_study_of_ycsb_is_planned_as_written(
     shares = f"{{ read = {percent / 100}, update = {(100 - percent) / 100} }}"
     text = ycsb(f'distribution = "{distribution}"', mix=shares, threads=str(threads))
     sets = (f"server.kind={kind}", "server.addresses=db-1")
-    study = parse_study(text, "s.toml", StudyOverrides("/mnt/t", sets=sets))
+    study = parse_study(text, "s.toml", StudyOverrides("/mnt/t", set_arguments=sets))
     plan = make_plan(study)
     jobs = [point.job for point in plan.points if isinstance(point.job, YcsbJob)]
     assert [job.threads for job in jobs] == threads
@@ -69,7 +69,7 @@ def test_every_valid_study_of_ycsb_is_planned_as_written(
 def refusal(assignment: str) -> list[str]:
     """What is said against that value; nothing when it is taken."""
     try:
-        parse_study(ycsb(), "s.toml", StudyOverrides("/mnt/t", sets=(assignment,)))
+        parse_study(ycsb(), "s.toml", StudyOverrides("/mnt/t", set_arguments=(assignment,)))
     except StudyError as error:
         return [str(fault) for fault in error.faults]
     return []

@@ -56,7 +56,9 @@ def test_every_valid_study_is_planned_as_written(
     workloads: list[dict[str, object]], repeats: int, seed: int
 ) -> None:
     sets = (f"method.repeats={repeats}", f"method.seed={seed}", "method.order=randomised")
-    study = parse_study(study_text(workloads), "s.toml", StudyOverrides("/mnt/t", sets=sets))
+    study = parse_study(
+        study_text(workloads), "s.toml", StudyOverrides("/mnt/t", set_arguments=sets)
+    )
     points = expand_points(study)
     assert len(points) == sum(count(t["iodepth"]) * count(t["numjobs"]) for t in workloads)
     assert len({point.digest for point in points}) == len(points)
@@ -85,7 +87,7 @@ def test_setting_a_value_is_as_good_as_writing_it(size: tuple[int, str], depth: 
     written = SMALL.replace('"1m"', f'"{filesize}"').replace("[1, 8]", f"[{depth}]")
     by_file = parse_study(written, "s", StudyOverrides("/mnt/t"))
     sets = (f"workload.*.filesize={filesize}", f"workload.rand-read.iodepth={depth}")
-    by_set = parse_study(SMALL, "s", StudyOverrides("/mnt/t", sets=sets))
+    by_set = parse_study(SMALL, "s", StudyOverrides("/mnt/t", set_arguments=sets))
     assert expand_points(by_set) == expand_points(by_file)
     assert Job.require_type(by_set.workloads[0].job).file_bytes == size[0] * 4 << UNITS[size[1]]
 
@@ -102,15 +104,15 @@ def test_setting_a_value_is_as_good_as_writing_it(size: tuple[int, str], depth: 
     )
 )
 def test_assignments_to_different_keys_have_no_order(sets: list[str]) -> None:
-    study = parse_study(SMALL, "s", StudyOverrides("/mnt/t", sets=tuple(sets)))
-    other = parse_study(SMALL, "s", StudyOverrides("/mnt/t", sets=tuple(sorted(sets))))
+    study = parse_study(SMALL, "s", StudyOverrides("/mnt/t", set_arguments=tuple(sets)))
+    other = parse_study(SMALL, "s", StudyOverrides("/mnt/t", set_arguments=tuple(sorted(sets))))
     assert make_plan(study) == make_plan(other)
 
 
 def refusal(text: str, *sets: str) -> list[str] | None:
     """What is said against a study; None when it is planned."""
     try:
-        make_plan(parse_study(text, "s.toml", StudyOverrides("/mnt/t", sets=sets)))
+        make_plan(parse_study(text, "s.toml", StudyOverrides("/mnt/t", set_arguments=sets)))
     except StudyError as error:
         return [str(fault) for fault in error.faults]
     return None

@@ -34,7 +34,9 @@ class Lines:
 
 async def main(path: str, runtime: str) -> None:
     sets = (f"method.runtime={runtime}", "workload.*.numjobs=1", "workload.*.filesize=8m")
-    study = parse_study(STUDY.format(hosts=""), "trial.toml", StudyOverrides(path=path, sets=sets))
+    study = parse_study(
+        STUDY.format(hosts=""), "trial.toml", StudyOverrides(path=path, set_arguments=sets)
+    )
     host = LocalHost(HostSpec("local", HostTransport.LOCAL))
     hello = await host.connect()
     print(f"agent {hello.pid}", flush=True)

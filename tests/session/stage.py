@@ -83,7 +83,7 @@ def study_of(*hosts: str, sets: tuple[str, ...] = ()) -> Study:
     if hosts:
         names = ", ".join(f'"{name}"' for name in hosts)
         tables = CONFIGURATION.format(names=names) + tables
-    return parse_study(STUDY.format(hosts=tables), "trial.toml", StudyOverrides(sets=sets))
+    return parse_study(STUDY.format(hosts=tables), "trial.toml", StudyOverrides(set_arguments=sets))
 
 
 def do_nothing(_: Event) -> None:
@@ -142,7 +142,7 @@ class Stage:
         names = tuple(self.scripts)
         if self.text:
             hosts = Inventory(self.inventory, "hosts.toml") if self.inventory else None
-            wish = StudyOverrides(sets=self.sets, inventory=hosts)
+            wish = StudyOverrides(set_arguments=self.sets, inventory=hosts)
             return parse_study(self.text, "trial.toml", wish)
         return study_of(*(() if names == ("local",) else names), sets=self.sets)
 

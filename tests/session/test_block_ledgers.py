@@ -167,7 +167,7 @@ def test_a_later_segment_fills_a_device_anew_as_nobody_knows_its_blocks() -> Non
     first, _ = play(WRITE, READ)
     left = first.notes.of(LedgerChanged)[-1].ledger
     done = frozenset((run.point.digest, 1) for run in first.plan.runs[:1])
-    again, told = play(WRITE, READ, earlier=EarlierSegments(done_runs=done, ledger=left))
+    again, told = play(WRITE, READ, earlier=EarlierSegments(done_run_keys=done, ledger=left))
     assert [does for does, _ in told.ledgers] == ["fill", "randread"]
     assert told.ledgers[0][1] == told.ledgers[1][1] is not None
     phases = [event.phase for event in again.notes.of(SessionPhaseStarted)]
@@ -205,7 +205,7 @@ def test_a_resumed_session_reads_all_blocks_before_its_first_load_again() -> Non
     assert [readback.data_set_blocks for readback in before.readbacks] == [(16 << 20) // 4096]
     first = stage.plan.runs[0]
     done = frozenset({(first.point.digest, first.repeat)})
-    again, does = play_phases(EarlierSegments(done_runs=done))
+    again, does = play_phases(EarlierSegments(done_run_keys=done))
     assert [rw for rw in does if rw != "write"] == ["read", "randwrite", "read"]
     (record,) = again.records
     assert record.scenario is not None

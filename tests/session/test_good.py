@@ -218,7 +218,7 @@ def test_what_an_earlier_session_left_is_told() -> None:
 def test_a_resumed_session_does_only_what_is_left() -> None:
     runs = Stage().plan.runs
     done = frozenset((run.point.digest, run.repeat) for run in runs[:2])
-    stage = Stage(earlier=EarlierSegments(done_runs=done)).play()
+    stage = Stage(earlier=EarlierSegments(done_run_keys=done)).play()
     assert [record.run for record in stage.records] == [runs[2]]
     assert stage.status is SessionStatus.DONE
 
@@ -226,7 +226,7 @@ def test_a_resumed_session_does_only_what_is_left() -> None:
 def test_a_session_with_nothing_left_touches_no_host() -> None:
     runs = Stage().plan.runs
     done = frozenset((run.point.digest, run.repeat) for run in runs)
-    stage = Stage(earlier=EarlierSegments(done_runs=done)).play()
+    stage = Stage(earlier=EarlierSegments(done_run_keys=done)).play()
     assert stage.status is SessionStatus.DONE
     assert stage.records == []
     assert stage.hosts["local"].lost_reason is None

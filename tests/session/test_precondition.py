@@ -191,7 +191,7 @@ def test_a_session_that_goes_on_keeps_the_state_that_it_left() -> None:
     done = frozenset((record.run.point.digest, 1) for record in first.records[:2])
     counter = ledger(first).targets[0].counter_bytes
     again = stage_of('purge = "discard"')
-    again.earlier = EarlierSegments(done_runs=done, ledger=ledger(first))
+    again.earlier = EarlierSegments(done_run_keys=done, ledger=ledger(first))
     again.play()
     assert again.status is SessionStatus.DONE, again.fault
     # This machine counts from its own beginning: less than before, so the disk was replaced.

@@ -75,7 +75,7 @@ def session(
     session_id: str = "trial-1",
 ) -> SessionStatus:
     text = STUDY.format(hosts="")
-    study = parse_study(text, "trial.toml", StudyOverrides(path=str(path), sets=sets))
+    study = parse_study(text, "trial.toml", StudyOverrides(path=str(path), set_arguments=sets))
     hosts = {"local": host or LocalHost(HostSpec("local", HostTransport.LOCAL))}
     stop = stop or StopRequest()
     work = run_session(
@@ -141,7 +141,7 @@ def test_two_namespaces_are_a_fleet_that_starts_at_one_moment(target: Path) -> N
     names = [f"iolab-{os.getpid()}-{number}" for number in (1, 2)]
     tables = [CONFIGURATION.format(names='"c1", "c2"')]
     tables += [HOST.format(name=host) for host in ("c1", "c2")]
-    options = StudyOverrides(path=str(target), sets=SHORT)
+    options = StudyOverrides(path=str(target), set_arguments=SHORT)
     study = parse_study(STUDY.format(hosts="\n".join(tables)), "trial.toml", options)
     hosts = {
         host: CommandHost(

@@ -22,7 +22,7 @@ FAILED = replace(TOTALS, error=5, generator=replace(GENERATOR, errors=(("read EI
 def fault(
     *, totals: Any = TOTALS, faults: tuple[str, ...] = (), stderr: str = "", **how: Any
 ) -> str | None:
-    ending = ProcessEnding(replace(EXITED, **how), stderr, halted=False)
+    ending = ProcessEnding(replace(EXITED, **how), stderr, was_halted=False)
     reading = ParsedEngineOutput("native-0.1.0", 0, 1, (), totals, faults)
     found = preconditioning_round_error(NATIVE_ENGINE, "c1", 2, ending, reading)
     return found.message if found else None

@@ -86,7 +86,7 @@ def test_a_damaged_run_without_a_line_is_left_out_and_told(place: Path) -> None:
     (layout.run_directory(place, KEYS[0]) / layout.MANIFEST).write_text("{}")
     reader = SessionReader(place)
     assert reader.index_entries().keys() == {KEYS[1], KEYS[2]}
-    assert [damage.run for damage in reader.damage_seen_so_far()]
+    assert [damage.run_name for damage in reader.damage_seen_so_far()]
 
 
 def test_show_counts_by_the_index(place: Path) -> None:

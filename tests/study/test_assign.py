@@ -91,7 +91,7 @@ def test_the_study_remembers_what_was_set() -> None:
 
 
 def test_a_study_without_a_path_can_be_read_to_be_listed() -> None:
-    study = parse_study(SMALL, "s.toml", StudyOverrides(path_required=False))
+    study = parse_study(SMALL, "s.toml", StudyOverrides(requires_path=False))
     assert study.configurations[0].path == ""
     assert parse_study(study.text, "s.toml", overrides_for_resume(study)) == study
 

@@ -24,7 +24,7 @@ TWO = '[[host]]\nname = "a"\n[[host]]\nname = "b"\n'
 
 
 def forecast_of(text: str, *sets: str) -> VerdictForecast:
-    study = parse_study(HEAD + text, "s", StudyOverrides(sets=sets))
+    study = parse_study(HEAD + text, "s", StudyOverrides(set_arguments=sets))
     return forecast_verdicts(study, make_plan(study), study_kinds())
 
 

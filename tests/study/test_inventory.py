@@ -59,7 +59,7 @@ def one(lines: str) -> str:
 
 
 def load(text: str, inventory: str, *sets: str, path: str | None = "/mnt/t") -> Study:
-    options = StudyOverrides(path, sets=sets, inventory=Inventory(inventory, "fleet.toml"))
+    options = StudyOverrides(path, set_arguments=sets, inventory=Inventory(inventory, "fleet.toml"))
     return parse_study(text, "s.toml", options)
 
 

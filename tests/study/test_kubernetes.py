@@ -29,7 +29,7 @@ node_selector = "disk=ssd"
 
 
 def study(*sets: str, table: str = TABLE, inventory: Inventory | None = None) -> Study:
-    overrides = StudyOverrides(sets=sets, inventory=inventory)
+    overrides = StudyOverrides(set_arguments=sets, inventory=inventory)
     return parse_study(SMALL + table, "s.toml", overrides)
 
 
@@ -87,7 +87,7 @@ def test_pods_with_volumes_of_their_own_work_on_the_files_that_they_made(
     text = (STUDIES / "cluster-kpi.toml").read_text(encoding="utf-8")
     values = {"storage_class": "fast", "pods": 3, "volume": "20Gi", "access": access}
     sets = tuple(f"kubernetes.{key}={value}" for key, value in values.items())
-    made = parse_study(text, "cluster-kpi", StudyOverrides(sets=sets))
+    made = parse_study(text, "cluster-kpi", StudyOverrides(set_arguments=sets))
     (job,) = (item.job for item in made.workloads if isinstance(item.job, MetadataJob))
     assert job.rank_shift == shift
 

@@ -13,7 +13,7 @@ from tests.study.studies import SMALL
 
 
 def study_of(*sets: str) -> Study:
-    return parse_study(SMALL, "small.toml", StudyOverrides("/mnt/t", sets=sets))
+    return parse_study(SMALL, "small.toml", StudyOverrides("/mnt/t", set_arguments=sets))
 
 
 def test_fixed_times_have_no_rule() -> None:

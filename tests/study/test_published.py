@@ -123,7 +123,7 @@ def documented_studies() -> dict[str, str]:
 
 @pytest.mark.parametrize("text", documented_studies().values(), ids=documented_studies())
 def test_a_study_of_the_documentation_can_be_planned(text: str) -> None:
-    assert make_plan(parse_study(text, "first.toml", StudyOverrides(path_required=False))).runs
+    assert make_plan(parse_study(text, "first.toml", StudyOverrides(requires_path=False))).runs
 
 
 def test_documented_defaults_are_the_real_ones() -> None:

@@ -263,7 +263,7 @@ class LoadCurveDecisionGroup:
 
     def points_to_measure(self, log: RunResultLog) -> Sequence[Point]:
         """The next load of the curve; when it is known, repeats of what was measured."""
-        points = {place[0]: point for place, point in self._search.points.items()}
+        points = {place[0]: point for place, point in self._search.point_by_grid_point.items()}
         alive = {
             load: p
             for load, p in points.items()
@@ -286,7 +286,7 @@ def adaptive_curve_from_log(
 ) -> AdaptiveCurve | None:
     """The curve as far as it is known; None where no load can be measured."""
     metric = search.workload.rate_metric
-    places = {place[0]: point for place, point in search.points.items()}
+    places = {place[0]: point for place, point in search.point_by_grid_point.items()}
     alive = {
         load: p
         for load, p in places.items()
@@ -320,12 +320,15 @@ class PeakSearchDecisionGroup:
         search = peak_search_from_log(self._search, log)
         place = search.next_point()
         if place is not None and not log.has_failed_run_or_lacks_metric(
-            self._search.points[place].digest, self._metric
+            self._search.point_by_grid_point[place].digest, self._metric
         ):
-            return (self._search.points[place],)
-        if not any(log.metric_values(p.digest, self._metric) for p in self._search.points.values()):
+            return (self._search.point_by_grid_point[place],)
+        if not any(
+            log.metric_values(p.digest, self._metric)
+            for p in self._search.point_by_grid_point.values()
+        ):
             return ()
-        best = self._search.points[search.best_point().point]
+        best = self._search.point_by_grid_point[search.best_point().point]
         return self._repeats.points_to_repeat(log, [best], min_repeats=CONFIRMING_RUNS)
 
 
@@ -333,7 +336,9 @@ def peak_search_from_log(search: SearchSpace, log: RunResultLog) -> PeakSearch:
     """The search as far as it has come."""
     metric = search.workload.headline_or_rate_metric
     peaks = PeakSearch(search.axes)
-    places: dict[str, GridPoint] = {point.digest: place for place, point in search.points.items()}
+    places: dict[str, GridPoint] = {
+        point.digest: place for place, point in search.point_by_grid_point.items()
+    }
     sd = log.pooled_log_sd(metric, places)
     for digest in dict.fromkeys(run.digest for run in log.results if run.digest in places):
         for value in log.metric_values(digest, metric):
@@ -351,7 +356,7 @@ class MaxLoadDecisionGroup:
 
     def points_to_measure(self, log: RunResultLog) -> Sequence[Point]:
         """The next rate of the search; when it has ended, the rate that confirms its answer."""
-        (base,) = self._search.points.values()
+        (base,) = self._search.point_by_grid_point.values()
         trail = max_load_progress_from_log(self._search, log)
         if trail is None:
             return () if log.has_failed_run_or_lacks_metric(base.digest, IOPS) else (base,)
@@ -388,10 +393,10 @@ class ListedLoadDecisionGroup:
         """The next load of the search; when it has ended, repeats of those beside the limit."""
         progress = ListedLoadProgress(self._search, log)
         if progress.wanted is not None:
-            point = self._search.points[(progress.wanted,)]
+            point = self._search.point_by_grid_point[(progress.wanted,)]
             return () if log.has_failed_run(point.digest) else (point,)
         beside = [load for load in (progress.highest, progress.exceeding) if load is not None]
-        points = [self._search.points[(load,)] for load in beside]
+        points = [self._search.point_by_grid_point[(load,)] for load in beside]
         return self._repeats.points_to_repeat(log, points, min_repeats=CONFIRMING_RUNS)
 
 
@@ -406,7 +411,7 @@ class ListedLoadProgress:
         loads = search.axes[0]
         kept: dict[int, bool] = {}
         for place, load in enumerate(loads):
-            runs = log.runs_of_point(search.points[(load,)].digest)
+            runs = log.runs_of_point(search.point_by_grid_point[(load,)].digest)
             done = [run for run in runs if _is_run_done(run)]
             if done:
                 kept[place] = all(keeps_search_limit(search.workload, run) for run in done)
@@ -417,7 +422,9 @@ class ListedLoadProgress:
         )
         self.highest = loads[good] if good >= 0 else None
         self.exceeding = None if bad is None else loads[bad]
-        self.runs = sum(len(log.runs_of_point(point.digest)) for point in search.points.values())
+        self.runs = sum(
+            len(log.runs_of_point(point.digest)) for point in search.point_by_grid_point.values()
+        )
         self.wanted: int | None = None
         if end - good > 1:
             place = min(2 * good + 1, end - 1) if bad is None else (good + end) // 2
@@ -463,7 +470,7 @@ class MaxLoadProgress:
 
 def max_load_progress_from_log(search: SearchSpace, log: RunResultLog) -> MaxLoadProgress | None:
     """The search as far as it has come; None before the load without a rate is known."""
-    (base,) = search.points.values()
+    (base,) = search.point_by_grid_point.values()
     limit = search.workload.search_goal.limit
     maxima = log.metric_values(base.digest, IOPS)
     if not maxima or limit is None:
@@ -478,7 +485,7 @@ def max_load_progress_from_log(search: SearchSpace, log: RunResultLog) -> MaxLoa
 
 def is_run_of_max_load_search(search: SearchSpace, result: RunResult) -> bool:
     """Whether a search for the highest rate decides by a run: one of its load under a rate."""
-    (base,) = search.points.values()
+    (base,) = search.point_by_grid_point.values()
     return result.status is RunStatus.DONE and _is_run_at_rate_of_point(result, base)
 
 

@@ -42,4 +42,4 @@ def session_load_findings(study: Study, results: Sequence[RunResult]) -> LoadFin
 
 def _measured_point_count(search: SearchSpace, measured_digests: set[str]) -> int:
     """How many of its points have a run."""
-    return sum(point.digest in measured_digests for point in search.points.values())
+    return sum(point.digest in measured_digests for point in search.point_by_grid_point.values())

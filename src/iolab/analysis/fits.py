@@ -54,7 +54,7 @@ def fit_load_findings(
             for s in _searches_with_objective(searches, Objective.PEAK)
             if any(
                 log.metric_values(p.digest, s.workload.headline_or_rate_metric)
-                for p in s.points.values()
+                for p in s.point_by_grid_point.values()
             )
         ),
         tuple(load for load in loads if load is not None),
@@ -97,7 +97,7 @@ def _bounds_crossing_load(
 ) -> float | None:
     """Where N / R_min meets X_max, in units of the axis, by the smallest load's own rate."""
     least = min(measured, key=lambda point: point.load)
-    runs = log.runs_of_point(search.points[(least.load,)].digest)
+    runs = log.runs_of_point(search.point_by_grid_point[(least.load,)].digest)
     if not positive_metric_values(runs, search.workload.rate_metric):
         return None
     largest = max(point.rate for point in measured)
@@ -106,7 +106,7 @@ def _bounds_crossing_load(
 
 def _peak_search_finding(search: SearchSpace, log: RunResultLog) -> PeakSearchFinding:
     peak = peak_search_from_log(search, log).best_point()
-    runs = log.runs_of_point(search.points[peak.point].digest)
+    runs = log.runs_of_point(search.point_by_grid_point[peak.point].digest)
     return PeakSearchFinding(
         search, search.workload.headline_or_rate_metric, peak, len(runs), _invalid_run_count(runs)
     )

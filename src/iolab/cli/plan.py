@@ -131,7 +131,7 @@ def _job_file_study_faults(study_text: str, file_name: str) -> tuple[Fault, ...]
     from iolab.study.parse import StudyOverrides
 
     try:
-        read_study(study_text, file_name, StudyOverrides(path_required=False))
+        read_study(study_text, file_name, StudyOverrides(requires_path=False))
     except StudyError as error:
         return error.faults
     return ()

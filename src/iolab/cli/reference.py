@@ -312,7 +312,7 @@ def _audit_session_directory(directory: str) -> AuditedSet:
     points = {point.digest: point for point in reader.plan.points}
     damage = reader.verify_all_files()
     for damaged in damage:
-        if damaged.run or not damaged.path.startswith(layout.POINTS):  # no earlier attempt
+        if damaged.run_name or not damaged.path.startswith(layout.POINTS):  # no earlier attempt
             report_left_out_session(Path(directory), damaged)
     damage_texts = tuple(f"{damaged.path}: {damaged.message}" for damaged in damage)
     unsound = reader.damage_by_run()

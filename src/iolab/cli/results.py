@@ -99,7 +99,7 @@ def session_heading_lines(
             line.append(
                 f"; {again} of them {status.value}", style=STATUS_STYLES[SessionStatus.INTERRUPTED]
             )
-    if damaged := sum(1 for damage in reader.damage_seen_so_far() if damage.run):
+    if damaged := sum(1 for damage in reader.damage_seen_so_far() if damage.run_name):
         line.append(f", {damaged} damaged", style=STATUS_STYLES[SessionStatus.FAILED])
     yield line
     yield from _resume_segment_lines(reader, results)

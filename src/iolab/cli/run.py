@@ -337,7 +337,7 @@ def _report_and_get_damaged_runs(reader: SessionReader) -> frozenset[RunKey]:
     """The runs that are no longer what was committed, each told; they are measured again."""
     unsound = reader.damage_by_run()
     for damage in unsound.values():
-        text = f"{damage.run} ({damage.path}): {damage.message}"
+        text = f"{damage.run_name} ({damage.path}): {damage.message}"
         print_message(one_line(f"Damaged, to be set aside and measured again: {text}"))
     return frozenset(unsound)
 

@@ -384,7 +384,7 @@ def _has_runs_left(request: SessionRequest) -> bool:
     """Whether there is anything to run."""
     if request.queue_factory is not None:
         return request.queue_factory().take_next_run() is not None
-    done = request.earlier_segments.done_runs
+    done = request.earlier_segments.done_run_keys
     return any(run.key not in done for run in request.plan.runs)
 
 
@@ -427,7 +427,7 @@ def _initial_progress(request: SessionRequest) -> SessionProgress:
     return SessionProgress(
         study=request.study.id,
         run_count=len(request.plan.runs),
-        ended_run_count=len(request.earlier_segments.done_runs),
+        ended_run_count=len(request.earlier_segments.done_run_keys),
         host_count=len(hosts),
         warmup_s=method.warmup_s,
         load_s=_mean_expected_load_s(request),

@@ -71,16 +71,16 @@ class _SampledGuest(Struct):
     node: Hypervisor
     node_index: int
     sample_number: int = 0
-    before: _GuestSample | None = None
-    after: _GuestSample | None = None
-    reported: set[str] = field(default_factory=set)
+    sample_before_run: _GuestSample | None = None
+    sample_after_run: _GuestSample | None = None
+    reported_fault_texts: set[str] = field(default_factory=set)
 
 
 class _GuestSample(Record):
     """What was counted so far, None for what could not be had."""
 
-    disk: GuestDiskCounts | None
-    use: ProcessCpuUseAnswer | None
+    disk_counts: GuestDiskCounts | None
+    cpu_use: ProcessCpuUseAnswer | None
 
 
 class GuestCounters:
@@ -117,7 +117,7 @@ class GuestCounters:
         return tuple(self._guest_run(guest) for guest in self._guests)
 
     async def _keep_sample_before_run(self, guest: _SampledGuest) -> None:
-        guest.before = await self._sample_guest(guest)
+        guest.sample_before_run = await self._sample_guest(guest)
 
     async def _sample_periodically(self, guest: _SampledGuest) -> None:
         while True:
@@ -125,12 +125,16 @@ class GuestCounters:
             await self._sample_guest(guest)
 
     async def _keep_sample_after_run(self, guest: _SampledGuest) -> None:
-        guest.after = await self._sample_guest(guest)
+        guest.sample_after_run = await self._sample_guest(guest)
 
     async def _sample_guest(self, guest: _SampledGuest) -> _GuestSample:
         """Look at a guest, and keep what was seen as a sample of its node's."""
         running = guest.node.running.get(guest.name)
-        if running is None or guest.node.host.lost_reason or running.booted.qemu.ended.is_set():
+        if (
+            running is None
+            or guest.node.host.lost_reason
+            or running.booted_qemu.qemu.ended.is_set()
+        ):
             return _GuestSample(None, None)
         disk, use = (
             await self._read_disk_counts(guest, running),
@@ -156,7 +160,7 @@ class GuestCounters:
     ) -> ProcessCpuUseAnswer | None:
         try:
             answer = await guest.node.host.request(
-                "use", deadline_s=LOOK_LIMIT_S, run=running.booted.qemu.run_id
+                "use", deadline_s=LOOK_LIMIT_S, run=running.booted_qemu.qemu.run_id
             )
             return read_answer(guest.node.name, ProcessCpuUseAnswer, answer)
         except HostError as fault:
@@ -187,20 +191,20 @@ class GuestCounters:
 
     def _notify_fault_once_per_run(self, guest: _SampledGuest, fault: HostError) -> None:
         """Each fault of a guest once in a run."""
-        if fault.message not in guest.reported:
-            guest.reported.add(fault.message)
+        if fault.message not in guest.reported_fault_texts:
+            guest.reported_fault_texts.add(fault.message)
             self._session.emit(Notice(f"{fault.message} The run goes on without a look at it."))
 
     def _guest_run(self, guest: _SampledGuest) -> GuestRun:
         ground, running = guest.node.boot_environment, guest.node.running.get(guest.name)
         blocks: tuple[BlockCounts, ...] = ()
         use: GuestCpuTime | None = None
-        before, after = guest.before, guest.after
+        before, after = guest.sample_before_run, guest.sample_after_run
         try:
-            if before and after and before.disk and after.disk:
-                blocks = block_counts_between(guest.name, before.disk, after.disk)
-            if before and after and before.use and after.use:
-                use = guest_cpu_time_between(guest.name, before.use, after.use)
+            if before and after and before.disk_counts and after.disk_counts:
+                blocks = block_counts_between(guest.name, before.disk_counts, after.disk_counts)
+            if before and after and before.cpu_use and after.cpu_use:
+                use = guest_cpu_time_between(guest.name, before.cpu_use, after.cpu_use)
         except HostError as fault:
             self._notify_fault_once_per_run(guest, fault)
         return GuestRun(
@@ -209,7 +213,7 @@ class GuestCounters:
             accelerator=ground.accelerator if ground else None,
             blocks=blocks,
             use=use,
-            booted_s=running.booted.boot_s if running else None,
+            booted_s=running.booted_qemu.boot_s if running else None,
         )
 
 
@@ -467,10 +471,10 @@ class SessionGuests:
 
 
 class GuestSessionKind(Record):
-    """The part of guests in sessions; see `HostSessionKind`. `kits` makes what they boot from."""
+    """Guests in sessions; see `HostSessionKind`. `kit_factory` makes what they boot from."""
 
-    kits: GuestKitFactory = build_guest_kit
+    kit_factory: GuestKitFactory = build_guest_kit
 
     def create_booted_hosts(self, session: SessionContext) -> SessionGuests:
         """The guests of a session."""
-        return SessionGuests(session, self.kits)
+        return SessionGuests(session, self.kit_factory)

@@ -62,7 +62,7 @@ POWER_OFF_LIMIT_S: Final = 15.0
 class RunningGuest(Struct):
     """A guest that was booted: `monitor` is None where its QEMU could not be spoken to."""
 
-    booted: BootedQemu
+    booted_qemu: BootedQemu
     monitor_relay: SocketRelay | None = None
     monitor: QmpClient | None = None
 
@@ -170,7 +170,7 @@ class Hypervisor:
         if self.folder and not self.host.lost_reason:
             folder, self.folder = self.folder, ""
             for running in self.running.values():
-                await running.booted.qemu.kill()
+                await running.booted_qemu.qemu.kill()
             await self.host.request(
                 "scratch_close", deadline_s=CLOSE_LIMIT_S, dir=folder, keep=False
             )

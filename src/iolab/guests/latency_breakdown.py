@@ -42,7 +42,7 @@ _LAYER_NAMES: Final = {
 
 
 class LatencyPart(Record):
-    """A part of a latency, from `low_ns` to `high_ns` counted from the device up.
+    """A part of a latency, from `lower_latency_ns` to `upper_latency_ns` from the device up.
 
     It is between two layers, or within the `lower_layer` one, the lowest that is known:
     `upper_layer` is None.
@@ -50,8 +50,8 @@ class LatencyPart(Record):
 
     upper_layer: LatencyLayer | None
     lower_layer: LatencyLayer
-    low_ns: float
-    high_ns: float
+    lower_latency_ns: float
+    upper_latency_ns: float
 
     @property
     def name(self) -> str:
@@ -61,7 +61,7 @@ class LatencyPart(Record):
     @property
     def duration_ns(self) -> float:
         """How long it was."""
-        return self.high_ns - self.low_ns
+        return self.upper_latency_ns - self.lower_latency_ns
 
 
 class LatencyBreakdown(Record):

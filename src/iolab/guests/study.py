@@ -102,8 +102,8 @@ class GuestStudyKind:
             time_items=tuple(
                 guest_plan_steps_and_seconds(study, run_count, node_write_bytes_per_s)
             ),
-            disk_bytes=image_bytes_per_node(study, max_booted_guests_per_node(study)),
-            space_bytes=guest_space_bytes_per_node(study),
+            image_bytes_per_node=image_bytes_per_node(study, max_booted_guests_per_node(study)),
+            space_bytes_per_node=guest_space_bytes_per_node(study),
         )
 
     def plan_notes(self, study: Study, plan: Plan, facts_by_target: KnownFacts) -> Iterator[str]:

@@ -33,7 +33,7 @@ class DeviceMetricCells(Record):
 class CounterBlock(Record):
     """Devices `names` at the moments `real_ns`, by metric."""
 
-    host: int
+    host_index: int
     scope: str
     names: tuple[str, ...]
     real_ns: Ints

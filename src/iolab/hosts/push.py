@@ -96,8 +96,8 @@ def require_plain_words(words: Sequence[str]) -> Sequence[str]:
 class RemoteExit(Record):
     """How a program on the host ended: its exit code (None if unknown) and what it said."""
 
-    code: int | None
-    output: str = ""
+    exit_code: int | None
+    stdout: str = ""
     stderr: bytes = b""
 
 
@@ -177,14 +177,14 @@ async def run_step_and_get_output(
 ) -> str:
     """What a program on the host printed; HostCommandError when it fails."""
     ran = await runner.run(*words, stdin=stdin, limit_s=limit_s, keep_output=keep_output)
-    if ran.code != 0:
-        reason = exit_and_stderr_text(ran.code, ran.stderr)
+    if ran.exit_code != 0:
+        reason = exit_and_stderr_text(ran.exit_code, ran.stderr)
         message = f"'{words[0]}' failed on host '{runner.host}' ({reason})."
         hint = (
             "See that the host's command reaches it without questions, and that the tool is there."
         )
         raise HostCommandError(message, hint)
-    return ran.output
+    return ran.stdout
 
 
 class CommandHostFileOperations(Record):
@@ -195,7 +195,7 @@ class CommandHostFileOperations(Record):
     async def make_private_folder_or_reason(self, path: str) -> str:
         """`mkdir`, which also fails where the folder is there."""
         ran = await self.runner.run("mkdir", "-m", "700", path)
-        return "" if ran.code == 0 else exit_and_stderr_text(ran.code, ran.stderr)
+        return "" if ran.exit_code == 0 else exit_and_stderr_text(ran.exit_code, ran.stderr)
 
     async def read_owner_mode_and_kind(self, path: str) -> str:
         """`stat` without following links."""
@@ -269,8 +269,8 @@ async def _require_checksum(runner: CommandRunner, path: str, checksum: str) -> 
 async def _compute_sha256(runner: CommandRunner, path: str) -> str | None:
     """The file's sha256 in hex; None where there is no such file."""
     ran = await runner.run("sha256sum", path)
-    match = re.match(r"\\?([0-9a-f]{64})\b", ran.output)
-    return match.group(1) if ran.code == 0 and match else None
+    match = re.match(r"\\?([0-9a-f]{64})\b", ran.stdout)
+    return match.group(1) if ran.exit_code == 0 and match else None
 
 
 class CommandPrefix(Record):

@@ -130,7 +130,7 @@ def derive_counter_series(
         derived = _deriver_for_scope(block.scope, only)
         if derived is None:
             continue
-        host = host_names[block.host]
+        host = host_names[block.host_index]
         parts = (part for part in derived(block) if only is None or only in part.names)
         of_block = [
             series for part in parts for series in _series_of_devices(host, block.scope, part)

@@ -54,11 +54,11 @@ FETCH_LIMIT_S: Final = 300.0
 
 
 class ProcessEnding(Record):
-    """How the engine's process ended; `halted` when we asked it to."""
+    """How the engine's process ended; `was_halted` when we asked it to."""
 
     exited: ExitedAnswer
     stderr_tail: str
-    halted: bool
+    was_halted: bool
 
 
 async def run_process(

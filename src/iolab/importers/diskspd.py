@@ -102,7 +102,7 @@ def _foreign_run_of_span(
     flight = None
     if targets and all(target.queue_depth for target in targets):
         flight = sum(
-            (target.queue_depth or 0) * (target.own_thread_count or span.threads)
+            (target.queue_depth or 0) * (target.own_thread_count or span.thread_count)
             for target in targets
         )
     block = target.block_bytes if target else None
@@ -110,7 +110,7 @@ def _foreign_run_of_span(
     settings = {
         "block": block,
         "writes %": target.write_percent if target else None,
-        "threads": span.threads,
+        "threads": span.thread_count,
         "outstanding": target.queue_depth if target else None,
         "pattern": pattern,
     }
@@ -127,7 +127,7 @@ def _foreign_run_of_span(
         requested_runtime_s=span.settings.duration_s or None,
     )
     host = ImportedClientDetails(
-        f"{file.name}: span {span.number}",
+        f"{file.name}: span {span.span_number}",
         tuple(figure for figure in span.figures if figure.count or figure.bytes)
         or (OperationFigures("read", count=0),),
         errors=tuple(excerpt(fault.message, NAME_CHARACTERS) for fault in output.faults),
@@ -275,10 +275,10 @@ class DiskspdTimeSpan(Record):
     `figures` are of reads and of writes; without `-L` they have no latencies.
     """
 
-    number: int
+    span_number: int
     settings: DiskspdSpanSettings
     seconds: float
-    threads: int
+    thread_count: int
     figures: tuple[OperationFigures, OperationFigures]
     is_limited_by_rate: bool
     end_ns: int | None
@@ -476,10 +476,10 @@ def _measured_span_or_add_faults(
     table = span.find("Latency")
     rows = {} if table is None else _latency_rows_by_percentile_or_add_faults(table, reader)
     return DiskspdTimeSpan(
-        number=span_number,
+        span_number=span_number,
         settings=settings,
         seconds=seconds,
-        threads=threads,
+        thread_count=threads,
         figures=(
             _direction_figures("Read", total, seconds, table, rows, reader),
             _direction_figures("Write", total, seconds, table, rows, reader),

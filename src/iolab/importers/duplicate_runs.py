@@ -21,12 +21,12 @@ class DuplicateRuns(Record):
 
     file: str
     original_file: str
-    count: int
+    run_count: int
 
     @property
     def message(self) -> str:
         """What was found, and how it counts."""
-        runs = "a run" if self.count == 1 else f"{self.count} runs"
+        runs = "a run" if self.run_count == 1 else f"{self.run_count} runs"
         if self.file == self.original_file:
             return f"{self.file} has {runs} twice: counted once."
         return f"{self.file} has {runs} that {self.original_file} has, too: counted once."

@@ -477,12 +477,12 @@ class _FioRunReports(Record):
             before, ended = DirectionSums(0, 0, 0.0), begin
             for at, entries in dated:
                 now = entries.direction_sums(way)
-                if at > ended and now.operations > before.operations:
+                if at > ended and now.operation_count > before.operation_count:
                     yield ImportedInterval(
                         way,
                         at - begin,
                         at - ended,
-                        now.operations - before.operations,
+                        now.operation_count - before.operation_count,
                         max(now.bytes - before.bytes, 0),
                         max(now.lat_sum_ns - before.lat_sum_ns, 0.0),
                     )

@@ -51,7 +51,7 @@ KIND_NAMES: Final = {"lat": "from submission (lat)", "clat": "completion latenci
 class DirectionSums(NamedTuple):
     """Operations of one direction, their bytes, and the sum of their latencies."""
 
-    operations: int
+    operation_count: int
     bytes: int
     lat_sum_ns: float
 

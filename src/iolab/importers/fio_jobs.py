@@ -477,8 +477,8 @@ def _smallest_bsrange_block_with_notes(job: JobDraft, bsrange: str, kb_base: int
 class _FileAndPartCounts(NamedTuple):
     """How many files `filename` names, None without it, and how many parts fall to jobs here."""
 
-    files: int | None
-    parts: int
+    file_count: int | None
+    part_count: int
 
 
 def _pop_filename_with_notes(

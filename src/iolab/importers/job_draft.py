@@ -32,12 +32,12 @@ DEFAULT_BLOCK_BYTES: Final = 4096
 class OptionNote(Record):
     """What became of one option of one job: refused, changed, kept or not needed, and why."""
 
-    job: str
+    job_name: str
     option: str
     reason: str
 
     def __str__(self) -> str:
-        return f"[{self.job}] {self.option}: {self.reason}"
+        return f"[{self.job_name}] {self.option}: {self.reason}"
 
 
 class Duration(Record):

@@ -96,24 +96,25 @@ IGNORED: Final = {
 class _OperationRequests(Struct):
     """The requests of one client and operation; times in ns since 1970, None is not told.
 
-    Those that `failed` are counted, and in no list; `first_start` and `last_end` are of all.
+    Those that `failed_count` are counted, and in no list; `first_start_ns` and `last_end_ns` are of
+    all.
     """
 
-    starts: list[int] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)
-    first_bytes: list[int | None] = field(default_factory=list)
-    last_bytes: list[int | None] = field(default_factory=list)
+    starts_ns: list[int] = field(default_factory=list)
+    ends_ns: list[int] = field(default_factory=list)
+    first_byte_times_ns: list[int | None] = field(default_factory=list)
+    last_byte_times_ns: list[int | None] = field(default_factory=list)
     bytes: int = 0
-    failed: int = 0
-    first_start: int = MOMENT_NS_MAX
-    last_end: int = 0
+    failed_count: int = 0
+    first_start_ns: int = MOMENT_NS_MAX
+    last_end_ns: int = 0
 
 
 class _WarpLog(Struct):
     """What a log tells: its requests by client and operation, and what was asked."""
 
     requests: dict[tuple[str, str], _OperationRequests] = field(default_factory=dict)
-    threads: dict[str, set[str]] = field(default_factory=dict)
+    threads_by_client: dict[str, set[str]] = field(default_factory=dict)
     sizes: dict[str, set[int]] = field(default_factory=dict)
     endpoints: set[str] = field(default_factory=set)
     errors: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -230,20 +231,20 @@ def _add_request_to_log_or_refusal_reason(
     client, operation = cells.get("client_id", ""), request_operation_key(cells["op"])
     own = log.requests.setdefault((client, operation), _OperationRequests())
     thread = cells.get("thread", "")
-    log.threads.setdefault(client, set()).add(thread)
+    log.threads_by_client.setdefault(client, set()).add(thread)
     log.has_hashed_threads |= thread.isdecimal() and int(thread) > WARP_THREAD_MAX
     log.endpoints.add(cells.get("endpoint", ""))
-    own.first_start, own.last_end = min(own.first_start, start), max(own.last_end, end)
+    own.first_start_ns, own.last_end_ns = min(own.first_start_ns, start), max(own.last_end_ns, end)
     if error := cells.get("error", ""):
-        own.failed += 1
+        own.failed_count += 1
         text, errors = excerpt(error, SENTENCE_CHARACTERS), log.errors.setdefault(client, {})
         if text in errors or len(errors) < ERRORS_MAX:
             errors[text] = errors.get(text, 0) + 1
         return ""
-    own.starts.append(start)
-    own.ends.append(end)
-    own.first_bytes.append(_parse_time_ns(cells.get("first_byte", ""), second_cache))
-    own.last_bytes.append(_parse_time_ns(cells.get("last_byte", ""), second_cache))
+    own.starts_ns.append(start)
+    own.ends_ns.append(end)
+    own.first_byte_times_ns.append(_parse_time_ns(cells.get("first_byte", ""), second_cache))
+    own.last_byte_times_ns.append(_parse_time_ns(cells.get("last_byte", ""), second_cache))
     own.bytes += int(size)
     log.sizes.setdefault(operation, set())
     if len(log.sizes[operation]) <= 1:
@@ -268,7 +269,7 @@ def _parse_time_ns(text: str, second_cache: dict[tuple[str, str], int]) -> int |
 
 def _first_start_and_last_end_ns(requests: Sequence[_OperationRequests]) -> tuple[int, int]:
     """When the first of them began and the last one ended."""
-    return min(each.first_start for each in requests), max(each.last_end for each in requests)
+    return min(each.first_start_ns for each in requests), max(each.last_end_ns for each in requests)
 
 
 def _run_of_log(file: ForeignFile, log: _WarpLog, operations: Sequence[str]) -> ForeignRun:
@@ -280,7 +281,7 @@ def _run_of_log(file: ForeignFile, log: _WarpLog, operations: Sequence[str]) -> 
     if log.command:
         threads = int(asked["concurrent"]) if asked.get("concurrent", "").isdecimal() else None
     else:
-        threads = max(len(log.threads[name]) for name in names)
+        threads = max(len(log.threads_by_client[name]) for name in names)
         asked["threads"] = str(threads)
     asked["object size"] = str(*sizes) if len(sizes) == 1 else "mixed"
     asked["endpoints"] = str(len(log.endpoints))
@@ -315,14 +316,19 @@ def _imported_client(
     figures: list[OperationFigures] = []
     bins: dict[str, dict[int, int]] = {}
     for operation, requests in own.items():
-        parts = [(operation, _request_latencies_ns(requests.starts, requests.ends))]
+        parts = [(operation, _request_latencies_ns(requests.starts_ns, requests.ends_ns))]
         if operation.startswith("object_get"):
             if not _has_ends_as_first_bytes(requests):
-                first_byte_ns = _request_latencies_ns(requests.starts, requests.first_bytes)
+                first_byte_ns = _request_latencies_ns(
+                    requests.starts_ns, requests.first_byte_times_ns
+                )
                 parts.append((f"{operation}_first_byte", first_byte_ns))
         elif operation == "object_put":
             parts.append(
-                ("object_put_commit", _request_latencies_ns(requests.last_bytes, requests.ends))
+                (
+                    "object_put_commit",
+                    _request_latencies_ns(requests.last_byte_times_ns, requests.ends_ns),
+                )
             )
         for part, latencies_ns in parts:
             if part == operation or latencies_ns.size:
@@ -351,7 +357,7 @@ def _imported_client(
 
 def _has_ends_as_first_bytes(requests: _OperationRequests) -> bool:
     """Whether first bytes are always the end, and so none: s3dlio writes some so."""
-    return bool(requests.ends) and requests.first_bytes == requests.ends
+    return bool(requests.ends_ns) and requests.first_byte_times_ns == requests.ends_ns
 
 
 def _request_latencies_ns(
@@ -389,7 +395,7 @@ def _figures_of_requests(
         lat_min_ns=float(latencies_ns.min()) if count else None,
         lat_mean_ns=float(latencies_ns.mean()) if count else None,
         lat_max_ns=float(latencies_ns.max()) if count else None,
-        failed=requests.failed if is_whole_request else 0,
+        failed=requests.failed_count if is_whole_request else 0,
         weight=1 if is_whole_request else 0,
     )
 
@@ -403,12 +409,12 @@ def _intervals_of_requests(
     if not 0 < total <= LOGGED_SECONDS_MAX:
         return
     for operation, requests in requests_by_operation.items():
-        ends = np.array(requests.ends, dtype=np.int64) - start
-        waited = ends + start - np.array(requests.starts, dtype=np.int64)
+        ends = np.array(requests.ends_ns, dtype=np.int64) - start
+        waited = ends + start - np.array(requests.starts_ns, dtype=np.int64)
         places = np.minimum(ends // NS_PER_S, total - 1)
         counts = np.bincount(places, minlength=total)
         sums = np.bincount(places, weights=waited.astype(np.float64), minlength=total)
-        each = requests.bytes / max(len(requests.ends), 1)
+        each = requests.bytes / max(len(requests.ends_ns), 1)
         for place in range(total):
             end_ns = min((place + 1) * NS_PER_S, span)
             count = int(counts[place])

@@ -651,7 +651,7 @@ def _build_session_union(
             plan=part.plan,
             results=part.results,
             damaged_run_count=sum(
-                1 for damage in part.source.document_and_manifest_damage() if damage.run
+                1 for damage in part.source.document_and_manifest_damage() if damage.run_name
             ),
             segment_starts_ns=tuple(start.real_ns for start in part.source.facts_of_all_starts),
             configuration_titles=tuple(configuration.title for configuration in own),

@@ -373,7 +373,8 @@ def _peak_sentence(search_peak: PeakSearchFinding) -> str:
         f"{_search_title(search_peak.search)}: best is {axis_values_text(best.axis_values)} with "
         f"{_metric_with_interval_text(value)}"
     )
-    text += f", estimated from {peak.run_count} runs of {len(search_peak.search.points)} points"
+    point_count = len(search_peak.search.point_by_grid_point)
+    text += f", estimated from {peak.run_count} runs of {point_count} points"
     if search_peak.invalid_run_count:
         text += f"; {search_peak.invalid_run_count} of its {search_peak.run_count} runs invalid"
     if len(peak.indistinguishable_points) > 1:
@@ -390,7 +391,7 @@ def _peak_sentence(search_peak: PeakSearchFinding) -> str:
 
 
 def _peak_point(search_peak: PeakSearchFinding, indexes: tuple[int, ...]) -> Point:
-    return search_peak.search.points[indexes]
+    return search_peak.search.point_by_grid_point[indexes]
 
 
 def _max_load_sentence(load: MaxLoadFinding) -> str:

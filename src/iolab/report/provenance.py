@@ -335,7 +335,7 @@ def _session_fault_sentences(brief: Brief) -> Iterator[str]:
     keys = [result.key for result in brief.results]
     if not brief.session_union.is_merged:
         missing = brief.plan.missing_run_count(keys) - sum(
-            1 for hurt in brief.damaged_runs if hurt.run
+            1 for hurt in brief.damaged_runs if hurt.run_name
         )
         yield _unfinished_session_sentence("The session", brief.session, missing)
     for member in brief.session_union.members:

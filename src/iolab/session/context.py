@@ -43,17 +43,19 @@ StoppingRuleFactory = Callable[[PlannedRun, Sequence[str]], StoppingRule | None]
 class TargetSettleTimer(Struct):
     """Since when we leave the targets alone, on our monotonic clock; None before a first load."""
 
-    since_ns: int | None = None
-    _writing: bool = False
+    rest_since_ns: int | None = None
+    _is_writing: bool = False
 
     def begin_session_phase(self, phase: SessionPhase, now_ns: int) -> None:
         """A phase begins, and the one before has ended: after one that wrote all rest begins anew.
 
         To drop caches is to write back what such a phase has left in memory.
         """
-        if self._writing and self.since_ns is not None:
-            self.since_ns = now_ns
-        self._writing = phase in WRITING or (self._writing and phase is SessionPhase.DROP_CACHES)
+        if self._is_writing and self.rest_since_ns is not None:
+            self.rest_since_ns = now_ns
+        self._is_writing = phase in WRITING or (
+            self._is_writing and phase is SessionPhase.DROP_CACHES
+        )
 
 
 class SessionContext(TargetContext):

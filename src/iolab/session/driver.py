@@ -103,7 +103,7 @@ class HostRunInProgress(Struct):
     @property
     def was_stopped_early(self) -> bool:
         """Whether the load ended on our wish, the user's or its rule's."""
-        return self.ending.halted if self.ending else self.was_halted
+        return self.ending.was_halted if self.ending else self.was_halted
 
     @property
     def load_begin_and_end_ns(self) -> tuple[int | None, int | None]:

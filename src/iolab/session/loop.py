@@ -271,13 +271,13 @@ class RecoverySettings(Record):
     """What a session needs for going on after a fault.
 
     `facts` are those of its start, by `Target.key`. `attempt_counts` is how often each run, by
-    (digest, repeat), was tried before this session began. `reconnect` makes a lost host anew, None
-    where that cannot be.
+    (digest, repeat), was tried before this session began. `reconnect_host_factory` makes a lost
+    host anew, None where that cannot be.
     """
 
     facts: Mapping[str, HostFacts]
     attempt_counts: Mapping[RunKey, int]
-    reconnect: HostFactory | None
+    reconnect_host_factory: HostFactory | None
     retry_policy: RetryPolicy
     ledger: TargetLedger = EMPTY_LEDGER
 
@@ -334,7 +334,7 @@ class RunLoop:
             workdirs = await self._reconnect_and_prepare_workdirs(run)
             turn = replace(run, attempt=attempt)
             record = await execute_run(self._session, turn, workdirs, self._resources)
-            self._session.settle_timer.since_ns = self._session.clock.mono_ns()
+            self._session.settle_timer.rest_since_ns = self._session.clock.mono_ns()
             if record is None:
                 return False
             record = await self._preconditioner.update_ledger_and_add_states(record, workdirs)
@@ -416,14 +416,14 @@ class RunLoop:
             require_no_lost_hosts(self._session)
         means = self._recovery_settings
         for name in await reconnect_lost(
-            self._session, means.reconnect, means.facts, means.retry_policy
+            self._session, means.reconnect_host_factory, means.facts, means.retry_policy
         ):
             self._workdirs.forget_host(name)
 
     @property
     def _can_reconnect(self) -> bool:
         return (
-            self._recovery_settings.reconnect is not None
+            self._recovery_settings.reconnect_host_factory is not None
             and self._method.on_failure is not FailurePolicy.STOP
         )
 

@@ -42,7 +42,7 @@ class _NeighbourLoad(Struct):
     """The load of one event, on all of its hosts."""
 
     plan: NeighbourPlan
-    states: list[HostRunInProgress]
+    host_runs: list[HostRunInProgress]
     halt: asyncio.Event
     limits_by_event: dict[str, IoLimit]
     """Those in force by the event that set each, its own first."""
@@ -158,7 +158,7 @@ class NeighbourLoads:
                     rates=wanted.limit.limited_rates_by_name,
                 )
 
-        (await gather_hosts(load.states, apply_on_host)).results_or_raise()
+        (await gather_hosts(load.host_runs, apply_on_host)).results_or_raise()
 
     def is_running(self, event_id: str) -> bool:
         """Whether the load of an event goes on somewhere."""
@@ -169,7 +169,7 @@ class NeighbourLoads:
         load = self._loads.get(event_id)
         if load is None or load.halt.is_set():
             return
-        pairs = zip(load.states, load.tasks, strict=False)
+        pairs = zip(load.host_runs, load.tasks, strict=False)
         load.hosts_ended_early = [state.name for state, task in pairs if task.done()]
         load.halt.set()
 
@@ -183,7 +183,7 @@ class NeighbourLoads:
             return ""
         if load.tasks:
             await asyncio.wait(load.tasks)  # A cancellation leaves them to the next call.
-        faults = [state.error for state in load.states if state.error]
+        faults = [state.error for state in load.host_runs if state.error]
         if faults:
             return faults[0]
         return (
@@ -201,7 +201,7 @@ class NeighbourLoads:
 
     def with_neighbour_runs(self, record: RunRecord, elapsed_s: float) -> RunRecord:
         """The record with what the neighbours did."""
-        pairs = [(load.plan, state) for load in self._loads.values() for state in load.states]
+        pairs = [(load.plan, state) for load in self._loads.values() for state in load.host_runs]
         if not pairs:
             return record
         collector = IntervalCollector()
@@ -232,7 +232,7 @@ class NeighbourLoads:
         host = host_run.workdir.host
         if host_run.clock_offset is None:
             raise ValueError("the clock is read before the start")
-        packer = OutputCompressor(OUTPUT_KEPT_BYTES // len(load.states))
+        packer = OutputCompressor(OUTPUT_KEPT_BYTES // len(load.host_runs))
         try:
             reader = self._reader_for(load.plan, host_run)
             command = self._command_for(load.plan, host_run)
@@ -261,7 +261,9 @@ class NeighbourLoads:
                 host_run.output = packer.finish()
                 host_run.reading = reader.finish()
                 host_run.intervals = IntervalLog.from_intervals(host_run.reading.intervals)
-            if not host_run.ending.halted and (how := exit_fault_text(host_run.ending, command)):
+            if not host_run.ending.was_halted and (
+                how := exit_fault_text(host_run.ending, command)
+            ):
                 host_run.error = f"The neighbour's engine on host '{host_run.name}' {how}."
         except IolabError as fault:
             host_run.error = fault.message

@@ -149,7 +149,7 @@ class _MonitoredHostState(Struct):
     host: Host
     watch: HostWatch
     error: str | None = None
-    offset: ClockOffset | None = None
+    clock_offset: ClockOffset | None = None
     before: HostDisksSnapshot | None = None
     after: HostDisksSnapshot | None = None
 
@@ -215,8 +215,8 @@ class HostMonitors:
                 )
                 if observer.before and observer.after
                 else (),
-                clock_offset_ns=observer.offset.offset_ns if observer.offset else 0,
-                clock_error_ns=observer.offset.error_ns if observer.offset else 0,
+                clock_offset_ns=observer.clock_offset.offset_ns if observer.clock_offset else 0,
+                clock_error_ns=observer.clock_offset.error_ns if observer.clock_offset else 0,
             )
             for observer in self._states
         )
@@ -244,13 +244,13 @@ class HostMonitors:
 
     async def _begin_watch(self, monitored: _MonitoredHostState) -> None:
         await monitored.watch.begin()
-        monitored.offset = await measure_clock_offset(monitored.host, self._session.clock)
+        monitored.clock_offset = await measure_clock_offset(monitored.host, self._session.clock)
         monitored.before = await take_disks_snapshot(monitored.host)
 
     async def _follow_watch(self, monitored: _MonitoredHostState) -> None:
         now_ns = self._session.clock.real_ns()
         await monitored.watch.collect_and_report_until_cancelled(
-            now_ns + (monitored.offset.offset_ns if monitored.offset else 0)
+            now_ns + (monitored.clock_offset.offset_ns if monitored.clock_offset else 0)
         )
 
     async def _end_watch(self, monitored: _MonitoredHostState) -> None:

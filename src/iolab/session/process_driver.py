@@ -170,7 +170,7 @@ def engine_error(engine_name: EngineName, host_run: HostRunInProgress) -> Engine
     An engine that was stopped on our wish has not failed, whatever it says of it.
     """
     fault = process_ending_error(engine_name, host_run)
-    if fault or host_run.ending is None or host_run.ending.halted or host_run.command is None:
+    if fault or host_run.ending is None or host_run.ending.was_halted or host_run.command is None:
         return fault
     if host_run.reading is None or not host_run.reading.intervals:
         return EngineError(
@@ -184,7 +184,7 @@ def process_ending_error(
 ) -> EngineError | None:
     """The same for an engine that has no intervals to report."""
     ending, reading = host_run.ending, host_run.reading
-    if ending is None or ending.halted or host_run.command is None:
+    if ending is None or ending.was_halted or host_run.command is None:
         return None
     faults = reading.faults if reading else ()
     if how := exit_fault_text(ending, host_run.command, output_faults=faults):

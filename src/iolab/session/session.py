@@ -178,12 +178,12 @@ async def end_session_and_close_hosts(
 class EarlierSegments(Record):
     """What earlier segments of the session have left.
 
-    `done_runs` are the runs, each (digest, repeat), that need not be measured again;
+    `done_run_keys` are the runs, each (digest, repeat), that need not be measured again;
     `attempt_counts` is how often each was tried; `excluded_hosts` are the hosts that the session
     goes on without, `ledger` is what was done to its targets.
     """
 
-    done_runs: frozenset[RunKey] = frozenset()
+    done_run_keys: frozenset[RunKey] = frozenset()
     attempt_counts: Mapping[RunKey, int] = field(default_factory=dict)
     excluded_hosts: frozenset[str] = frozenset()
     ledger: TargetLedger = EMPTY_LEDGER
@@ -242,7 +242,7 @@ async def run_session(
         discovery_queries=DiscoveryQueries.for_study(study, kinds.study),
         stopping_rule_for=rule_for,
     )
-    pending = [run for run in plan.runs if run.key not in earlier_segments.done_runs]
+    pending = [run for run in plan.runs if run.key not in earlier_segments.done_run_keys]
     # Whatever a queue may ask for needs its files.
     possible = [PlannedRun(0, 1, point) for point in plan.points] if queue else pending
     resources = SessionResources(

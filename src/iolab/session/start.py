@@ -93,9 +93,9 @@ async def wait_out_settle_time(
     written for this one. Nothing is waited for before the first run of a session.
     """
     session.settle_timer.begin_session_phase(SessionPhase.SETTLE, session.clock.mono_ns())
-    if session.settle_timer.since_ns is None or session.stop.is_requested:
+    if session.settle_timer.rest_since_ns is None or session.stop.is_requested:
         return
-    rested_s = (session.clock.mono_ns() - session.settle_timer.since_ns) / NS_PER_S
+    rested_s = (session.clock.mono_ns() - session.settle_timer.rest_since_ns) / NS_PER_S
     seconds = session.study.method.settle_s - rested_s - deducted_watch_s
     if seconds > 0:
         session.begin_session_phase(SessionPhase.SETTLE, run, "the target comes to rest", seconds)

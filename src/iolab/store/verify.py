@@ -63,17 +63,17 @@ RESTORE_IMPORT_HINT: Final = (
 class Damage(Record):
     """A file or run, relative to the session, that is not what was committed, and why.
 
-    `run` names the run that is left out, empty for a file of the session itself; `hint` is what
-    can be done.
+    `run_name` names the run that is left out, empty for a file of the session itself; `hint` is
+    what can be done.
     """
 
     path: str
     message: str
-    run: str = ""
+    run_name: str = ""
     hint: str = ""
 
     def __str__(self) -> str:
-        where = f"{self.run} ({self.path})" if self.run else self.path
+        where = f"{self.run_name} ({self.path})" if self.run_name else self.path
         return f"{where}: {self.message} {self.hint}".strip()
 
 
@@ -301,11 +301,11 @@ def verify_session(directory: Path, run_name_of_key: Callable[[RunKey], str]) ->
         damages += run_damage(directory, run, run_name_of_key(key))
     for run in layout.earlier_attempt_directories(directory):
         damages += run_damage(directory, run, "")
-    named = {damage.run for damage in damages}
+    named = {damage.run_name for damage in damages}
     damages += [
         damage
         for damage in _changed_manifests_damage(directory, run_name_of_key)
-        if damage.run not in named
+        if damage.run_name not in named
     ]
     return tuple(damages)
 

@@ -351,8 +351,10 @@ def plan_demand(
         + filled
         + sum(demand.set_up_bytes for demand in demands)
         + round(sum(item.min_known_bytes for item in writes))
-        + of_hosts.disk_bytes * len(hypervisors_of_study(study)),
-        free_bytes_needed_per_host=_needed_free_bytes(max(space, image, of_hosts.space_bytes)),
+        + of_hosts.image_bytes_per_node * len(hypervisors_of_study(study)),
+        free_bytes_needed_per_host=_needed_free_bytes(
+            max(space, image, of_hosts.space_bytes_per_node)
+        ),
         least_seconds=least if least < seconds else None,
         open_write_s=sum(item.seconds_range_at_target_speed[0] for item in writes),
         open_write_most_s=sum(item.seconds_range_at_target_speed[1] for item in writes),

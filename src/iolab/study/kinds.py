@@ -58,8 +58,8 @@ class BootedHostDemand(Record):
     """What hosts take that a session makes: bytes are of each node."""
 
     time_items: tuple[TimeItem, ...]
-    disk_bytes: int
-    space_bytes: int
+    image_bytes_per_node: int
+    space_bytes_per_node: int
 
 
 class SettingsSection(StudySection, Protocol):

@@ -42,16 +42,16 @@ INVENTORY_NAME: Final = "inventory"
 class StudyOverrides(Record):
     """What the command line sets over the file.
 
-    `sets` are `--set` arguments and win over the scale; `path` is `--path`, `device` and `serial`
-    are `--device` and `--serial`. With `path_required` False a study without a target can be read,
-    to list or check it; its paths are then empty. The hosts of an `inventory` take the place of the
-    study's. All workloads of I/O get the `engine` where one is named.
+    `set_arguments` are `--set` arguments and win over the scale; `path` is `--path`, `device` and
+    `serial` are `--device` and `--serial`. With `requires_path` False a study without a target can
+    be read, to list or check it; its paths are then empty. The hosts of an `inventory` take the
+    place of the study's. All workloads of I/O get the `engine` where one is named.
     """
 
     path: str | None = None
     scale: str = FULL_SCALE
-    sets: tuple[str, ...] = ()
-    path_required: bool = True
+    set_arguments: tuple[str, ...] = ()
+    requires_path: bool = True
     inventory: Inventory | None = None
     device: str | None = None
     serial: str | None = None
@@ -77,7 +77,7 @@ def parse_study(text: str, file_name: str, options: StudyOverrides, kinds: Study
     )
     for other in scales:
         if other != options.scale:
-            plain = StudyOverrides(scale=other, path_required=False, inventory=options.inventory)
+            plain = StudyOverrides(scale=other, requires_path=False, inventory=options.inventory)
             _build_study_at_scale(
                 _copy_document_without_overrides(document), text, plain, scales[other], kinds
             )
@@ -91,7 +91,10 @@ def overrides_for_resume(study: Study) -> StudyOverrides:
     required = all(configuration.target_text for configuration in study.configurations)
     inventory = Inventory(study.inventory, INVENTORY_NAME) if study.inventory else None
     return StudyOverrides(
-        scale=study.scale, sets=study.overrides, path_required=required, inventory=inventory
+        scale=study.scale,
+        set_arguments=study.overrides,
+        requires_path=required,
+        inventory=inventory,
     )
 
 
@@ -130,8 +133,8 @@ def _build_study_at_scale(
     tables = read_tables_and_add_faults(document, file_schema)
     add_cross_table_faults(document, tables, kinds)
     add_device_faults(document, tables, kinds)
-    add_path_and_object_store_faults(document, tables, kinds, required=options.path_required)
-    add_phase_and_event_faults(document, tables, required=options.path_required)
+    add_path_and_object_store_faults(document, tables, kinds, required=options.requires_path)
+    add_phase_and_event_faults(document, tables, required=options.requires_path)
     if document.faults.all_faults:
         return None
     inventory = options.inventory.text if options.inventory else ""
@@ -153,7 +156,7 @@ def _apply_overrides_and_get_assignments(
     document: StudyDocument, options: StudyOverrides, file_schema: StudyFileSchema
 ) -> list[str]:
     """Set what the command line sets over the file, and tell it as `--set` would say it."""
-    overrides = list(options.sets)
+    overrides = list(options.set_arguments)
     if options.engine is not None:
         overrides += engine_overrides_or_add_fault(document, options.engine, file_schema)
     for assignment in overrides:

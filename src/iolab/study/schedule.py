@@ -246,25 +246,27 @@ class SearchSpace(Record):
     configuration: str
     axis_names: tuple[str, ...]
     axes: tuple[tuple[int, ...], ...]
-    points: Mapping[GridPoint, Point]
+    point_by_grid_point: Mapping[GridPoint, Point]
 
     @property
     def fixed_axis_values(self) -> tuple[tuple[str, int | str], ...]:
         """The values of the other axes, which all points share."""
-        any_point = next(iter(self.points.values()))
+        any_point = next(iter(self.point_by_grid_point.values()))
         return tuple(pair for pair in any_point.axis_values if pair[0] not in self.axis_names)
 
     @property
     def initial_points(self) -> tuple[Point, ...]:
         """The points that are measured before any is chosen."""
         if not self.axes:
-            return tuple(self.points.values())
+            return tuple(self.point_by_grid_point.values())
         if self.workload.search_goal.objective is Objective.MAX_LOAD:
-            return (self.points[(self.axes[0][0],)],)
+            return (self.point_by_grid_point[(self.axes[0][0],)],)
         if self.workload.search_goal.objective is Objective.PEAK:
-            return tuple(self.points[place] for place in initial_peak_points(self.axes))
+            return tuple(
+                self.point_by_grid_point[place] for place in initial_peak_points(self.axes)
+            )
         wanted = {*initial_loads(self.axes[0]), *self.workload.search_goal.headline}
-        return tuple(self.points[(load,)] for load in self.axes[0] if load in wanted)
+        return tuple(self.point_by_grid_point[(load,)] for load in self.axes[0] if load in wanted)
 
 
 def adaptive_searches_of_points(study: Study, points: Iterable[Point]) -> tuple[SearchSpace, ...]:
@@ -344,13 +346,16 @@ def max_run_count_of_search(study: Study, search: SearchSpace) -> int:
     confirming = CONFIRMED_MAX * method.repeats_max
     if search.workload.search_goal.objective is Objective.MAX_LOAD and search.axes:
         # Doubled until one is too much, then halved between both.
-        return min(len(search.points), 2 * len(search.points).bit_length()) + confirming
+        return (
+            min(len(search.point_by_grid_point), 2 * len(search.point_by_grid_point).bit_length())
+            + confirming
+        )
     if search.workload.search_goal.objective is Objective.MAX_LOAD:
         return 1 + LOAD_RUNS_MAX + method.repeats_max
     if search.workload.search_goal.objective is Objective.PEAK:
-        return min(len(search.points), PEAK_RUNS_MAX) + confirming
+        return min(len(search.point_by_grid_point), PEAK_RUNS_MAX) + confirming
     each = method.repeats_max if method.chooses_repeats_by_results else method.repeats
-    return len(search.points) * each
+    return len(search.point_by_grid_point) * each
 
 
 def make_plan(study: Study, kinds: StudyKinds) -> Plan:

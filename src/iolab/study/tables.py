@@ -251,11 +251,11 @@ def table_name_capitalised(document: StudyDocument, key_path: KeyPath) -> str:
 class ElementFault(NamedTuple):
     """What an element of an array of tables has and cannot have together.
 
-    `key` is the one at fault within the element, `conflict_text` what follows "workload 'x' has",
-    `hint` a sentence.
+    `key_path` is the one at fault within the element, `conflict_text` what follows "workload 'x'
+    has", `hint` a sentence.
     """
 
-    key: tuple[str | int, ...]
+    key_path: tuple[str | int, ...]
     conflict_text: str
     hint: str
 
@@ -268,11 +268,11 @@ def add_element_faults(
     Of what one option or line set on many elements, those that need the same change are one.
     """
     for problem in problems:
-        path = (*table_item.key_path, *problem.key)
+        path = (*table_item.key_path, *problem.key_path)
         message = (
             f"{table_name_capitalised(document, table_item.key_path)} has {problem.conflict_text}."
         )
-        document.add_fault(path, message, problem.hint, about=f"{problem.key} {problem.hint}")
+        document.add_fault(path, message, problem.hint, about=f"{problem.key_path} {problem.hint}")
 
 
 def add_option_faults(

@@ -174,7 +174,7 @@ async def _write_data_set(
         work, wait_for_hang_and_raise(workdir, f"The layout of {data_set.id}")
     )
     ending = await run_with_background(watched, context.stop.forward_to_event(halt))
-    if ending.halted:
+    if ending.was_halted:
         raise Interrupted("The layout was stopped.", "Resume the session to go on.")
     fault = layout_error(
         workdir.name, workdir.dir, data_set, command, engine.name, ending, reader.finish()

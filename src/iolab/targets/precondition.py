@@ -251,7 +251,7 @@ async def _run_preconditioning_process(
         run_with_background(work, wait_for_hang_and_raise(workdir, "Preconditioning")),
         context.stop.forward_to_event(halt),
     )
-    if ending.halted:
+    if ending.was_halted:
         raise Interrupted("The preconditioning was stopped.", "Resume the session to go on.")
     return ending, reader.finish()
 

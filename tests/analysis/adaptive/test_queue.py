@@ -71,7 +71,7 @@ def test_a_curve_is_known_from_few_loads_within_what_it_claims() -> None:
     assert len(runs) <= 12
     assert 15 in axis.measured_loads
     rate = SOFT.rate
-    truth = {place[0]: rate(point) for place, point in search.points.items()}
+    truth = {place[0]: rate(point) for place, point in search.point_by_grid_point.items()}
     errors = [abs(math.log(point.rate / truth[point.load])) for point in points]
     assert max(errors) < 0.02
     held = [point.low <= truth[point.load] <= point.high for point in points]
@@ -83,10 +83,10 @@ def test_a_peak_of_two_axes_is_found_and_confirmed() -> None:
     runs, results = whole_session(study, HILL)
     search = adaptive_searches_of_points(study, make_plan(study).points)[0]
     found = peak_search_from_log(search, RunResultLog(study, results)).best_point()
-    assert hill(search.points[found.point]) >= 0.97 * 1e5
+    assert hill(search.point_by_grid_point[found.point]) >= 0.97 * 1e5
     assert found.low <= 1e5 <= found.high
     assert len(runs) <= 24
-    best = search.points[found.point].digest
+    best = search.point_by_grid_point[found.point].digest
     assert sum(run.point.digest == best for run in runs) >= 2
 
 

@@ -169,7 +169,7 @@ def test_shares_that_leave_some_over_are_taken(split: str) -> None:
 def test_trims_need_a_block_device() -> None:
     study = parse_study(trims(), FILE, StudyOverrides())
     assert Job.require_type(study.workloads[0].job).access.has_trims
-    assert parse_study(trims(target=""), FILE, StudyOverrides(path_required=False))
+    assert parse_study(trims(target=""), FILE, StudyOverrides(requires_path=False))
     for target in ('[target]\npath = "/mnt"\n', TARGET + 'filesystem = "xfs"\n'):
         said = told(trims(target=target), path=None)
         assert any("'t' has rw = " in one and "trims" in one for one in said), said

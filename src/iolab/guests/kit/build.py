@@ -270,7 +270,7 @@ async def _decompress_kernel_file(
         else (str(scratch_file), "-o", str(plain))
     )
     ended = await programs.run_program(program, "-d", "-f", "-q", *words)
-    if ended.code:
+    if ended.exit_code:
         raise ValueError(f"{program} cannot unpack {scratch_file.name} ({ended.summary_line})")
     return await asyncio.to_thread(plain.read_bytes)
 

@@ -69,14 +69,14 @@ _UNSIGNED: Final = "-unsigned"
 class ProgramExit(Record):
     """How a program ended: its exit code, and all that it printed."""
 
-    code: int
-    output: bytes
-    errors: bytes
+    exit_code: int
+    stdout: bytes
+    stderr: bytes
 
     @property
     def summary_line(self) -> str:
         """The line of its errors that tells most, else of what it printed, for a sentence."""
-        lines = [line.strip() for line in (self.errors or self.output).splitlines() if line.strip()]
+        lines = [line.strip() for line in (self.stderr or self.stdout).splitlines() if line.strip()]
         grave = [line for line in lines if line.startswith((b"E:", b"dpkg-deb: error"))]
         chosen = (grave or lines or [b"it does not say why"])[-1 if not grave else 0]
         return excerpt(chosen, MESSAGE_CHARACTERS_MAX).rstrip(".")
@@ -203,7 +203,7 @@ class AptKernelSource(Record):
         if offer := await self._find_newest_package(self.own_lists):
             (self.own_lists / "lists").touch()
             return offer
-        if ended.code or ended.errors:
+        if ended.exit_code or ended.stderr:
             raise KernelUnavailableError(
                 f"apt-get cannot fetch its lists ({ended.summary_line}).", _package_sources_hint()
             )
@@ -221,7 +221,7 @@ class AptKernelSource(Record):
             return (package.package_file,)
         shown = await self._run_apt_cache_show(package.package_lists, package.name)
         parts = [package.name]
-        for stanza in parse_stanzas(shown.output.decode("utf-8", "replace")):
+        for stanza in parse_stanzas(shown.stdout.decode("utf-8", "replace")):
             wanted = stanza.get("Depends", "")
             parts += [name for name, _ in _WITH_VERSION.findall(wanted) if name not in parts]
         words = (*_apt_options(package.package_lists), "-q", "download", *parts)
@@ -229,7 +229,7 @@ class AptKernelSource(Record):
             "apt-get", *words, cwd=folder, limit_s=FETCH_LIMIT_S
         )
         packages = await asyncio.to_thread(lambda: tuple(sorted(folder.glob("*.deb"))))
-        if ended.code or len(packages) < len(parts):
+        if ended.exit_code or len(packages) < len(parts):
             raise KernelUnavailableError(
                 f"apt-get cannot fetch {list_text(parts)} ({ended.summary_line}).",
                 _package_sources_hint(),
@@ -238,7 +238,7 @@ class AptKernelSource(Record):
 
     async def _find_newest_package(self, lists: Path | None) -> KernelPackage | None:
         ended = await self._run_apt_cache_show(lists, *META_PACKAGES)
-        offer = newest_kernel_package(ended.output.decode("utf-8", "replace"))
+        offer = newest_kernel_package(ended.stdout.decode("utf-8", "replace"))
         return offer and replace(offer, package_lists=lists)
 
     async def _run_apt_cache_show(self, lists: Path | None, *names: str) -> ProgramExit:
@@ -276,8 +276,8 @@ async def read_kernel_package_file(programs: PathPrograms, path: Path) -> Kernel
     if not await asyncio.to_thread(path.is_file):
         raise EngineError(f"There is no kernel package at {path}.", "Correct `kernel` in [vm].")
     ended = await programs.run_program("dpkg-deb", "-f", str(path), "Package", "Version")
-    fields = next(parse_stanzas(ended.output.decode("utf-8", "replace")), {})
-    if ended.code or not fields.keys() >= {"Package", "Version"}:
+    fields = next(parse_stanzas(ended.stdout.decode("utf-8", "replace")), {})
+    if ended.exit_code or not fields.keys() >= {"Package", "Version"}:
         raise _not_a_package_error(path, ended)
     return KernelPackage(fields["Package"], fields["Version"], package_file=path)
 
@@ -288,7 +288,7 @@ async def unpack_kernel(
     """Unpack packages into `folder`. EngineError when one is damaged or holds no kernel."""
     for package in packages:
         ended = await programs.run_program("dpkg-deb", "-x", str(package), str(folder))
-        if ended.code:
+        if ended.exit_code:
             raise _not_a_package_error(package, ended)
     below = next((b for b in ("lib", "usr/lib") if (folder / b / "modules").is_dir()), "lib")
     modules = folder / below / "modules"

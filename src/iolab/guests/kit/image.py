@@ -320,13 +320,13 @@ async def find_fio(programs: PathPrograms) -> FioWithLibraries:
                 "Put a compiled fio first on PATH (`apt-get install fio`) and run again.",
             )
     version = await programs.run_program("fio", "--version")
-    if version.code:
+    if version.exit_code:
         raise EngineError(
             f"fio at {path} does not run here ({version.summary_line}).",
             "Reinstall it (`apt-get install --reinstall fio`) and run again.",
         )
     listing = await programs.run_program("ldd", str(path))
-    text = listing.output.decode("utf-8", "replace")
+    text = listing.stdout.decode("utf-8", "replace")
     if missing := _MISSING.findall(text):
         raise EngineError(
             f"fio at {path} lacks {', '.join(missing)}.",
@@ -335,7 +335,7 @@ async def find_fio(programs: PathPrograms) -> FioWithLibraries:
     libraries = [Path(name) for name in parse_ldd_output(text)]
     return FioWithLibraries(
         path,
-        version.output.decode("utf-8", "replace").strip(),
+        version.stdout.decode("utf-8", "replace").strip(),
         _with_late_loaded_libraries(libraries),
     )
 
@@ -362,7 +362,7 @@ async def write_tools_image(
     ended = await path_programs.run_program(
         "mke2fs", *words, *fixed, "-L", "iolab-tools", "-d", str(root), str(image_path), str(blocks)
     )
-    if ended.code:
+    if ended.exit_code:
         raise EngineError(
             f"mke2fs cannot make the guests' disk of tools ({ended.summary_line}).",
             "Correct what it says (it has to know `-d`: e2fsprogs 1.43 or newer) and run again.",

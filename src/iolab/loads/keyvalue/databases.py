@@ -361,7 +361,7 @@ async def _fill_database(
     ending = await run_program_or_raise(
         workdir.host, command, halt, stdout.extend, on_stderr=stderr.extend
     )
-    if ending.halted:
+    if ending.was_halted:
         return None
     output = parse_db_bench_output(bytes(stdout), bytes(stderr))
     if fault := _fill_error(workdir, job.loaded, command, ending, output):

@@ -146,7 +146,7 @@ def fill_in_ycsb_results_and_list_faults(
     if intervals:
         first, last = intervals[0], intervals[-1]
         host_run.span = (first.end_real_ns - first.span_ns, last.end_real_ns)
-    halted = host_run.ending is None or host_run.ending.halted
+    halted = host_run.ending is None or host_run.ending.was_halted
     faults = () if halted else ycsb_run_faults(output, client_run.job, logs, client_run.seconds)
     reply = KeyValueHostDetails(
         counts=output.operation_counts,

@@ -78,7 +78,7 @@ async def run_object_store_task(
     halt = asyncio.Event()
     work = run_process(host, command, halt, printed.extend)
     ending = await (run_with_background(work, stop.forward_to_event(halt)) if stop else work)
-    if ending.halted:
+    if ending.was_halted:
         raise Interrupted(f"s3 on host '{host.name}' was stopped.", "Resume the session to go on.")
     faults = task_failure_sentences(bytes(printed))
     if faults:

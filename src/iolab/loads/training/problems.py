@@ -76,8 +76,8 @@ def add_training_point_faults(document: StudyDocument, study: Study) -> None:
         where = ("workload", places[point.workload])
         if problem := _accelerator_split_fault(job, hosts):
             message = f"{table_name(document, where)} has {problem.conflict_text}"
-            about = f"{problem.key[0]} {job.accelerators}"
-            document.add_fault((*where, *problem.key), message, problem.hint, about=about)
+            about = f"{problem.key_path[0]} {job.accelerators}"
+            document.add_fault((*where, *problem.key_path), message, problem.hint, about=about)
 
 
 def _accelerator_split_fault(job: TrainingJob, host_count: int) -> ElementFault | None:

@@ -268,7 +268,7 @@ def _host_counters(
     counters: CounterTable, host_names: Sequence[str], *, with_timestamps: bool
 ) -> Iterator[HostCounter]:
     for block in counter_blocks(counters, {"cpu": None, "disk": None, "nic": None}):
-        host = ("host", host_names[block.host])
+        host = ("host", host_names[block.host_index])
         times = block.real_ns / NS_PER_S
         kept = (
             _last_sample_indexes_of_steps(times) if with_timestamps else np.array([times.size - 1])

@@ -256,7 +256,7 @@ def test_a_client_that_is_lost_ends_the_run_on_all(program: Path, target: Path) 
     assert "was lost in a test" in played.fault.message
     by_name = {mine.name: mine for mine in played.runs[0]}
     assert by_name["c1"].ending is not None
-    assert by_name["c1"].ending.halted
+    assert by_name["c1"].ending.was_halted
 
 
 def test_several_clients_have_a_database_each(program: Path, target: Path) -> None:

@@ -24,7 +24,7 @@ def ending(*, oom_kills: int | None, stderr_tail: str = "") -> ProcessEnding:
         real_ns=1,
         oom_kills=oom_kills,
     )
-    return ProcessEnding(exited, stderr_tail, halted=False)
+    return ProcessEnding(exited, stderr_tail, was_halted=False)
 
 
 def command(memory_limit_bytes: int | None) -> Command:

@@ -387,7 +387,7 @@ class _BenchOutputCollector:
             state.files[STORED_REPORT] = CompressedBytes.compress(report)
         exited_ns = ending.exited.real_ns if ending else None
         left = BenchRunOutput(stdout, stderr, report, self._live.start_real_ns, exited_ns)
-        halted = ending is None or ending.halted
+        halted = ending is None or ending.was_halted
         state.reading, replies = read_bench_run(self._cell.request, left, was_halted=halted)
         state.details = replies
         state.intervals = IntervalLog.from_intervals(state.reading.intervals)

@@ -397,7 +397,7 @@ async def _insert_records_of_client(
         on_stderr=output_collector.feed_stderr,
         install_hint=INSTALL_JAVA,
     )
-    if ending.halted:
+    if ending.was_halted:
         return
     if killed := out_of_memory_error("YCSB", host_run.name, command, ending, MEMORY_HINT):
         raise killed
