@@ -62,7 +62,7 @@ from tests.facts import tells
 from tests.report import growing, shared
 from tests.report.charts.outcomes import result
 
-RUNS = RunCounts(runs=6, valid=6, indicative=0, invalid=0, failed=0, interrupted=0)
+RUNS = RunCounts(total=6, valid=6, indicative=0, invalid=0, failed=0, interrupted=0)
 
 
 def answer_text(*arguments: Any, **options: Any) -> str:

@@ -271,7 +271,9 @@ def _check_lines_of_all_runs(
             message = shared_texts.message_by_code.get(code)
             rest = f"{whose}: {one_line(message)}" if message else f"{whose}."
             text = literal_text(code, "bold").append(f", {rest}", style="not bold")
-            if evidence := _known_evidence_text(shared_texts.evidence_by_code.get(code, {})):
+            if evidence := _evidence_text_without_unknown(
+                shared_texts.evidence_by_code.get(code, {})
+            ):
                 text.append_text(literal_text(f" In each: {evidence}", f"{QUIET_STYLE} not bold"))
             rows.append([styled_verdict(objection.verdict_level), text])
     if shared_texts.passed_codes:
@@ -354,7 +356,7 @@ def _run_check_lines(result: RunResult, shared_texts: SharedCheckTexts) -> Itera
         rows.append([styled_verdict(check.level or VerdictLevel.INVALID), text])
         known = shared_texts.evidence_by_code.get(check.code, {})
         own = {name: value for name, value in check.evidence.items() if name not in known}
-        if evidence := _known_evidence_text(own):
+        if evidence := _evidence_text_without_unknown(own):
             rows.append(["", literal_text(evidence, QUIET_STYLE)])
     fine = [
         code for code in result.verdict.passed_check_codes if code not in shared_texts.passed_codes
@@ -367,7 +369,7 @@ def _run_check_lines(result: RunResult, shared_texts: SharedCheckTexts) -> Itera
         yield terminal_table([Column(""), Column("", can_wrap=True)], rows)
 
 
-def _known_evidence_text(evidence: Evidence) -> str:
+def _evidence_text_without_unknown(evidence: Evidence) -> str:
     return evidence_text({name: value for name, value in evidence.items() if value is not None})
 
 

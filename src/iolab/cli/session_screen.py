@@ -108,7 +108,9 @@ def session_screen_lines(
     end = rendered_lines("", *closing)
     room = None if height is None or screen.is_full_output else height - len(top) - len(end)
     if room is None:
-        middle = rendered_lines(*_summarised_tables(_all_result_parts(screen), screen))
+        middle = rendered_lines(
+            *_renderables_with_summarised_tables(_all_result_renderables(screen), screen)
+        )
         middle = _results_contents_and_details_lines(middle, list(details), len(top))
     else:
         middle = _all_or_best_result_lines(screen, room)
@@ -136,7 +138,7 @@ def _results_contents_and_details_lines(
     return [*contents, *results, *(line for lines in drawn for line in lines)]
 
 
-def _all_result_parts(screen: SessionScreen) -> Iterator[RenderableType]:
+def _all_result_renderables(screen: SessionScreen) -> Iterator[RenderableType]:
     study, results = screen.study, screen.results
     yield from result_lines(study, results, screen.points, with_run_rows=screen.has_repeats)
     tables = [drive_wear_table(results, only_known_amplification=not screen.has_details)]
@@ -150,11 +152,11 @@ def _all_result_parts(screen: SessionScreen) -> Iterator[RenderableType]:
     yield from load_finding_lines(study, results)
 
 
-def _summarised_tables(
-    parts: Iterable[RenderableType], screen: SessionScreen
+def _renderables_with_summarised_tables(
+    renderables: Iterable[RenderableType], screen: SessionScreen
 ) -> Iterator[RenderableType]:
     """The same, tables with the columns that matter most where nobody wants all of them."""
-    for part in parts:
+    for part in renderables:
         if isinstance(part, GroupedTable) and not screen.is_full_output:
             yield replace(part, is_summary=True)
         else:
@@ -164,11 +166,15 @@ def _summarised_tables(
 def _all_or_best_result_lines(screen: SessionScreen, max_line_count: int) -> list[str]:
     """All results where there is room for them, else the best of each workload."""
     if len(screen.points) <= max_line_count:
-        every = rendered_lines(*_summarised_tables(_all_result_parts(screen), screen))
+        every = rendered_lines(
+            *_renderables_with_summarised_tables(_all_result_renderables(screen), screen)
+        )
         if len(every) <= max_line_count:
             return every
         tables = rendered_lines(
-            *_summarised_tables(result_lines(screen.study, screen.results, screen.points), screen)
+            *_renderables_with_summarised_tables(
+                result_lines(screen.study, screen.results, screen.points), screen
+            )
         )
         if len(tables) < max_line_count:
             return [*tables, *rendered_lines(_hidden_parts_text(0))]

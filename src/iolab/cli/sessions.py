@@ -107,7 +107,7 @@ def session_list_renderables(
             answer.append(f"{session.status.value}: ", STATUS_STYLES[session.status])
         answer.append_text(literal_text(line.summary.answer))
         began = utc_minute_text(session.created_real_ns)
-        rows.append([name, began, f"{line.summary.run_counts.runs:,}", answer])
+        rows.append([name, began, f"{line.summary.run_counts.total:,}", answer])
     heads = [Column("session"), Column("began (UTC)"), Column("runs", is_number=True)]
     widths = [
         max([len(head.title), *(len(row[at]) for row in rows)]) for at, head in enumerate(heads)
@@ -149,7 +149,7 @@ def _session_line_document(line: SessionLine, directory: Path) -> dict[str, Any]
         "scale": session.scale,
         "status": session.status.value,
         "created_real_ns": session.created_real_ns,
-        "runs": counts.runs,
+        "runs": counts.total,
         "planned_runs": line.summary.planned_count,
         "valid": counts.valid,
         "indicative": counts.indicative,

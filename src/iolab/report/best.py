@@ -470,7 +470,7 @@ def gravest_code_and_text_of_first_run_at_level(
 class RunCounts(Record):
     """How many runs there are of each verdict, and how many did not end well."""
 
-    runs: int
+    total: int
     valid: int
     indicative: int
     invalid: int
@@ -483,7 +483,7 @@ def count_runs_by_verdict_and_status(results: Sequence[RunResult]) -> RunCounts:
     levels = [result.verdict.level for result in results]
     states = [result.status.value for result in results]
     return RunCounts(
-        runs=len(results),
+        total=len(results),
         valid=levels.count(VerdictLevel.VALID),
         indicative=levels.count(VerdictLevel.INDICATIVE),
         invalid=levels.count(VerdictLevel.INVALID),

@@ -101,7 +101,7 @@ def kind_weights_text(kinds: Sequence[str]) -> str:
     return f"{list_text(kinds)} {shares.get(len(kinds), 'equal weight')} each"
 
 
-def _rows_by_leader(rows: Iterable[WorkloadRow]) -> dict[str, list[WorkloadRow]]:
+def _rows_by_leading_configuration(rows: Iterable[WorkloadRow]) -> dict[str, list[WorkloadRow]]:
     """By the configuration with the best figure; rows without any are left out."""
     by_leader: dict[str, list[WorkloadRow]] = {}
     for row in rows:
@@ -121,7 +121,7 @@ def _leaders_sentence(
     sure = [row for row in leading if row.has_supported_winner]
     if not sure and all(row.undecided_reason for row in leading):
         return ""
-    groups = sorted(_rows_by_leader(leading).items(), key=lambda item: -len(item[1]))
+    groups = sorted(_rows_by_leading_configuration(leading).items(), key=lambda item: -len(item[1]))
     are_named = len(groups) == len(leading) == len(sure) <= WINNERS_SHOWN
     parts = [
         f"{titles.get(name, name)}{'' if place else f' {_VERBS[is_advice]} the best'} in "
@@ -183,7 +183,7 @@ def _unsupported_leads_sentence(rows: Sequence[WorkloadRow], titles: Mapping[str
         return ""
     ahead = [
         f"{titles.get(name, name)} is ahead in {_workloads_and_leads_text(own)}"
-        for name, own in _rows_by_leader(still_open).items()
+        for name, own in _rows_by_leading_configuration(still_open).items()
     ]
     reasons = list_text(dict.fromkeys(row.undecided_reason for row in still_open))
     is_lost = any(row.undecided_reason == POINT_LOST for row in still_open)
@@ -197,7 +197,7 @@ def _chance_leads_sentence(rows: Sequence[WorkloadRow], titles: Mapping[str, str
     `May be chance: reads over B (1.13× to 2.18×); writes over A (1.16× to 5.73×; surely over B,
     1.67×).` The latter where the runner-up is surely behind. Of several leaders each is named.
     """
-    several = len(_rows_by_leader(row for row in rows if row.figure_count > 1)) > 1
+    several = len(_rows_by_leading_configuration(row for row in rows if row.figure_count > 1)) > 1
     parts = []
     for row in rows:
         if row.best is None or row.tie_text != MAYBE_CHANCE:

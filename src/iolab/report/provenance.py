@@ -218,7 +218,7 @@ def session_alerts(brief: Brief) -> tuple[str, ...]:
 
 def verdicts_sentence(run_counts: RunCounts) -> str:
     """How many runs there are, of which verdicts, and how many did not end well."""
-    if not run_counts.runs:
+    if not run_counts.total:
         return "No run is committed yet."
     parts = [
         f"{number} {name}"
@@ -237,10 +237,10 @@ def verdicts_sentence(run_counts: RunCounts) -> str:
         )
         if number
     ]
-    runs = counted_noun(run_counts.runs, "run")
+    runs = counted_noun(run_counts.total, "run")
     if len(parts) == 1:
         level = parts[0].partition(" ")[2]
-        judged = f"{runs}, {level}" if run_counts.runs == 1 else f"{runs}, all {level}"
+        judged = f"{runs}, {level}" if run_counts.total == 1 else f"{runs}, all {level}"
     else:
         judged = f"{runs}: {', '.join(parts)}"
     return f"{judged}{'; of these ' + ', '.join(ended) if ended else ''}."
@@ -249,9 +249,9 @@ def verdicts_sentence(run_counts: RunCounts) -> str:
 def repeats_sentence(run_counts: RunCounts, brief: Brief) -> str:
     """How many repeats stand behind a figure; empty for single runs."""
     number = _repeat_count_text(brief)
-    if not run_counts.runs or number == "1":
+    if not run_counts.total or number == "1":
         return ""
-    has_sound = 0 < run_counts.invalid < run_counts.runs
+    has_sound = 0 < run_counts.invalid < run_counts.total
     if has_sound:
         if {len(point.results) for point in brief.points if point.is_trusted} == {1}:
             of = "its repeats" if number == "its" else f"{number} repeats"

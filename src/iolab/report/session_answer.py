@@ -138,7 +138,7 @@ def study_answer(
     """
     rows = workload_rows(best_figures)
     measured = [row for row in rows if row.best is not None]
-    if not run_counts.runs:
+    if not run_counts.total:
         return StudyAnswer("Nothing is measured yet.")
     if not measured:
         why = next(
@@ -149,10 +149,10 @@ def study_answer(
             ),
             None,
         )
-        every = "the only run is" if run_counts.runs == 1 else f"all {run_counts.runs} runs are"
+        every = "the only run is" if run_counts.total == 1 else f"all {run_counts.total} runs are"
         lost = (
             every
-            if run_counts.invalid == run_counts.runs
+            if run_counts.invalid == run_counts.total
             else "no workload has a figure that is not"
         )
         reason = f" {why.message}" if why else ""
@@ -214,7 +214,7 @@ def _best_figures_answer(rows: Sequence[WorkloadRow], study: Study) -> StudyAnsw
     # An imported configuration has no name but the session's.
     name = TARGET if owner == DEFAULT_CONFIGURATION or title == study.title else title
     only = len(rows) == 1 and rows[0].title in study.title
-    lost = _unknown_figures_sentence([row.title for row in rows if row.best is None])
+    lost = _unknown_figures_suffix([row.title for row in rows if row.best is None])
     # A rate that was requested is no limit of the target.
     verb = (
         "serves"
@@ -240,7 +240,7 @@ def _best_figures_answer(rows: Sequence[WorkloadRow], study: Study) -> StudyAnsw
     return StudyAnswer(reached, " ".join(filter(None, details)))
 
 
-def _unknown_figures_sentence(titles: Sequence[str]) -> str:
+def _unknown_figures_suffix(titles: Sequence[str]) -> str:
     """Which figures are not measurable; what all their titles begin with is told once."""
     if not titles:
         return ""
@@ -283,7 +283,7 @@ def confidence_line(
         start = f"{every}, {'all ' * (len(best_figures) > 1)}{parts[0][1]}"
     else:
         start = f"{every}: {', '.join(f'{number} {text}' for number, text in parts)}"
-    return f"{start}.{_interval_widths_text(best_figures)}"
+    return f"{start}.{_interval_widths_suffix(best_figures)}"
 
 
 def _check_codes_suffix(best_figures: Sequence[BestFigure], caveats: Sequence[Objection]) -> str:
@@ -342,7 +342,7 @@ def _best_per_operation_texts(
         yield f"{value} ({note})" if note else value
 
 
-def _interval_widths_text(best_figures: Sequence[BestFigure]) -> str:
+def _interval_widths_suffix(best_figures: Sequence[BestFigure]) -> str:
     """How far the intervals of the figures reach."""
     sound = [figure for figure in best_figures if figure.is_quotable]
     if not sound:

@@ -75,13 +75,13 @@ class SessionLibraryMetrics:
             return openmetrics_document(samples)
 
     def _loaded_sessions(self) -> Iterator[LoadedSession]:
-        for place in list(self._recent_session_folders())[:MONITORED_MAX]:
+        for place in list(self._running_and_recent_session_folders())[:MONITORED_MAX]:
             try:
                 yield self._library.load_session(place)
             except IolabError:
                 continue  # moved, or damaged just now: the list says so
 
-    def _recent_session_folders(self) -> Iterator[SessionFolder]:
+    def _running_and_recent_session_folders(self) -> Iterator[SessionFolder]:
         """Of sessions that run, and of those to which a run was added lately."""
         since = self._now_ns() - int(NEWEST_S * 1e9)
         for line in self._library.list_sessions().lines:

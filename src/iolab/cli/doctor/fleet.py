@@ -497,8 +497,8 @@ def _host_cells(host: InspectedHost) -> list[Text | str]:
         link_speed_text(port),
         str(port.mtu) if port else NO_VALUE,
         literal_text(facts.cpu.governor or NO_VALUE),
-        _share_text(host.activity.cpu_busy_share),
-        _share_text(host.activity.device_busy_share),
+        _percent_or_unknown_text(host.activity.cpu_busy_share),
+        _percent_or_unknown_text(host.activity.device_busy_share),
     ]
 
 
@@ -506,7 +506,7 @@ def _clock_offset_text(offset: ClockOffset) -> str:
     return f"{offset.offset_ns / 1e6:+,.1f} ± {offset.error_ns / 1e6:,.1f}"
 
 
-def _share_text(share: float | None) -> str:
+def _percent_or_unknown_text(share: float | None) -> str:
     return NO_VALUE if share is None else percent_text(share)
 
 

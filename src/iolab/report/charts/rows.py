@@ -173,7 +173,7 @@ def dot_chart(
     if are_named or " " not in common:  # a word alone tells nothing without the rest of its title
         names, common = titles, ""
     lanes, texts, height = (
-        _lay_out_lanes_under_headings(drawn, names) if are_named else _lay_out_lanes(drawn, names)
+        _lane_layout_under_headings(drawn, names) if are_named else _lane_layout(drawn, names)
     )
     unit = f"{scale.unit} for each {divisor_unit}" if divisor_unit else scale.unit
     unit = f"{unit}{LOG_SCALE}" if scale.is_logarithmic else unit
@@ -253,7 +253,7 @@ class _LaneLayout(NamedTuple):
     height: float
 
 
-def _lay_out_lanes(rows: Sequence[DotRow], names: Sequence[str]) -> _LaneLayout:
+def _lane_layout(rows: Sequence[DotRow], names: Sequence[str]) -> _LaneLayout:
     """The lanes of all rows, one below the other."""
     lanes: list[_DotLane] = []
     texts: list[TextMark] = []
@@ -272,7 +272,7 @@ def _lay_out_lanes(rows: Sequence[DotRow], names: Sequence[str]) -> _LaneLayout:
     return _LaneLayout(lanes, texts, round(top))
 
 
-def _lay_out_lanes_under_headings(rows: Sequence[DotRow], names: Sequence[str]) -> _LaneLayout:
+def _lane_layout_under_headings(rows: Sequence[DotRow], names: Sequence[str]) -> _LaneLayout:
     """The same with the names over their rows, and those of configurations left of their dots."""
     lanes: list[_DotLane] = []
     texts: list[TextMark] = []
