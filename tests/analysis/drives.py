@@ -43,11 +43,13 @@ def smart_page(
     return LogPage(page=SMART, hex=page.hex())
 
 
-def ocp_page(media_bytes: int, *, guid: bytes = OCP_GUID, endurance_bytes: int = 0) -> LogPage:
+def ocp_page(
+    media_bytes: int, *, guid: bytes = OCP_GUID, rated_endurance_bytes: int = 0
+) -> LogPage:
     """The OCP's page of a drive whose flash wrote so many bytes."""
     page = bytearray(512)
     page[0:16] = media_bytes.to_bytes(16, "little")
-    page[176:192] = endurance_bytes.to_bytes(16, "little")
+    page[176:192] = rated_endurance_bytes.to_bytes(16, "little")
     page[496:512] = guid
     return LogPage(page=OCP_SMART, hex=page.hex())
 
@@ -77,12 +79,12 @@ def written_on(
     rounded_up = -(-block_bytes // DATA_UNIT_BYTES)
     step, start = 1 << 20, 10_000_000
     media = round(block_bytes * amplification / step) * step
-    before = reading(smart_page(start), ocp_page(3 << 40, endurance_bytes=14_000 * 10**12))
+    before = reading(smart_page(start), ocp_page(3 << 40, rated_endurance_bytes=14_000 * 10**12))
     after = reading(
         smart_page(
             start + (rounded_up if units is None else units), cycles=cycles, throttled_s=throttled_s
         ),
-        ocp_page((3 << 40) + media, endurance_bytes=14_000 * 10**12),
+        ocp_page((3 << 40) + media, rated_endurance_bytes=14_000 * 10**12),
         power_state=power_state,
     )
     delta = DeviceDelta(DEVICE, 0, block_bytes, 0, block_bytes // 4096)

@@ -16,7 +16,9 @@ IDLE_S: Final = 20
 
 def load_times_ns(record: RunRecord) -> tuple[int, int]:
     """When the first host's load began and the last one's ended, on the controller's clock."""
-    spans = [span for span in view_of(record).load.measured_part.host_windows if span is not None]
+    spans = [
+        span for span in view_of(record).load.measured_part.whole_run_windows if span is not None
+    ]
     return min(span.start_ns for span in spans), max(span.end_ns for span in spans)
 
 

@@ -88,10 +88,10 @@ def test_disks_that_nodes_of_one_kernel_share_count_once() -> None:
     facts = {name: replace(facts_of(name), kernel=kernel) for name in ("s1", "s2")}
     account = storage_byte_balance(record, facts)
     assert account is not None
-    assert account.moved_read == pytest.approx(CLAIMED, abs=8)
+    assert account.moved_read_bytes == pytest.approx(CLAIMED, abs=8)
     apart = storage_byte_balance(record, {name: facts_of(name) for name in ("s1", "s2")})
     assert apart is not None
-    assert apart.moved_read == pytest.approx(2 * CLAIMED, abs=8)
+    assert apart.moved_read_bytes == pytest.approx(2 * CLAIMED, abs=8)
 
 
 def test_a_stack_of_a_node_counts_once() -> None:

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from scipy import stats
 
-from iolab.analysis.comparison import compare_sides, find_history_changes
+from iolab.analysis.comparison import build_session_history, compare_sides
 from iolab.analysis.differences import ComparisonSide
 from iolab.analysis.pairs import ComparedMetric
 from iolab.core.metric import Metric, RunResult, VerdictLevel
@@ -27,7 +27,7 @@ def side(name: str, results: Sequence[RunResult], session: str = "") -> Comparis
     configuration = replace(STUDY.configurations[0], id=name)
     return ComparisonSide(
         name=name,
-        session=session or name,
+        session_id=session or name,
         created_real_ns=0,
         versions={},
         study=STUDY,
@@ -133,7 +133,7 @@ def test_of_many_comparisons_chance_claims_little() -> None:
 
 def test_each_operation_of_metadata_load_is_compared_and_tracked_by_itself() -> None:
     one = metadata_side(kpi_with_metadata(io=False))
-    compared = compare_sides(one, replace(one, session="another"))
+    compared = compare_sides(one, replace(one, session_id="another"))
     keys = [row.metric for row in compared.compared_metrics]
     assert len(keys) == len(set(keys)) == len(MetadataOperation)
     # Operations on trees are too short for a common window.
@@ -141,14 +141,14 @@ def test_each_operation_of_metadata_load_is_compared_and_tracked_by_itself() -> 
     trees = (MetadataOperation.TREE_CREATE, MetadataOperation.TREE_REMOVE)
     assert {one.phase_rate_key for one in trees} < set(keys)
     assert all(row.comparison.ratio == 1 for row in compared.compared_metrics)
-    tracked = find_history_changes([one, replace(one, session="another")])
+    tracked = build_session_history([one, replace(one, session_id="another")])
     assert [series.metric for series in tracked.metric_histories] == keys
 
 
 def metadata_side(source: Source) -> ComparisonSide:
     return ComparisonSide(
         name="m",
-        session="m",
+        session_id="m",
         created_real_ns=0,
         versions={},
         study=source.study,

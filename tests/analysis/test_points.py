@@ -133,7 +133,7 @@ def test_runs_that_were_not_steady_are_counted() -> None:
         )
     ]
     found = only(results)
-    assert found.count_by_steadiness == {SteadinessStatus.OK: 2, SteadinessStatus.IMPRECISE: 1}
+    assert found.run_count_by_steadiness == {SteadinessStatus.OK: 2, SteadinessStatus.IMPRECISE: 1}
     assert found.interval_note_texts == ("1 of 3 runs imprecise",)
 
 

@@ -35,7 +35,7 @@ def at(
 
 def test_what_the_storage_s_port_leaves_is_the_most() -> None:
     told = at(16, NODE_PORT)
-    assert told.limited_by == NODE_PORT
+    assert told.limiting_use == NODE_PORT
     assert told.prediction is not None
     assert told.prediction.limit == pytest.approx(80_000 / 0.8, rel=0.01)
     assert told.prediction.rate == told.prediction.limit == told.prediction.high
@@ -44,14 +44,14 @@ def test_what_the_storage_s_port_leaves_is_the_most() -> None:
 @pytest.mark.parametrize("use", [CLIENT_PORT, NODE_DISK])
 def test_clients_ports_grow_with_hosts_and_busy_devices_may_do_more(use: ResourceUse) -> None:
     told = at(16, use)
-    assert told.limited_by is None
+    assert told.limiting_use is None
     assert told.prediction is not None
     assert told.prediction.rate > 150_000
 
 
 def test_between_measured_loads_nothing_limits() -> None:
     told = at(6, NODE_PORT)
-    assert told.limited_by is None
+    assert told.limiting_use is None
     assert told.prediction is not None
     assert told.prediction.low < 60_000 < told.prediction.high
 
@@ -59,8 +59,8 @@ def test_between_measured_loads_nothing_limits() -> None:
 def test_one_run_a_load_does_not_tell_how_far_runs_differ() -> None:
     found = points(runs({n: (rate,) for n, (rate, *_) in LINEAR.items()}))
     (told,) = predict_curves(STUDY, found, "hosts", 16, lambda _: seen(), allow_any_distance=False)
-    assert (told.prediction, told.run_count) == (None, 1)
-    assert at(16).run_count == 3
+    assert (told.prediction, told.min_run_count) == (None, 1)
+    assert at(16).min_run_count == 3
 
 
 def test_invalid_points_do_not_enter() -> None:
@@ -85,7 +85,7 @@ def test_every_load_is_predicted_alike(axis: str) -> None:
         STUDY, found, axis, 16, lambda _: seen(CLIENT_PORT), allow_any_distance=False
     )
     assert told.prediction is not None
-    assert told.limited_by == CLIENT_PORT
+    assert told.limiting_use == CLIENT_PORT
     assert told.prediction.limit == pytest.approx(80_000 / 0.9, rel=0.01)
     assert told.prediction.high <= 80_000 / 0.9 * 1.01
     assert predict_curves(STUDY, found, "hosts", 16, lambda _: None, allow_any_distance=False) == ()

@@ -18,9 +18,9 @@ from iolab.analysis.drive_pages import (
     DATA_UNIT_BYTES,
     SMART,
     VENDOR_SMART,
-    endurance_bytes,
     media_bytes,
     power_measurement,
+    rated_endurance_bytes,
     smart_counters,
 )
 from iolab.analysis.steady import judge_steadiness
@@ -186,7 +186,7 @@ def test_a_vendors_page_counts_in_units_of_32_mib() -> None:
 )
 def test_a_page_that_is_none_tells_nothing(page: LogPage) -> None:
     assert media_bytes(reading(page)) is None
-    assert endurance_bytes(reading(page)) is None
+    assert rated_endurance_bytes(reading(page)) is None
 
 
 @pytest.mark.parametrize("content", ["", "00" * 511, "zz" * 512, "ff" * 512])

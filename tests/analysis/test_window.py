@@ -109,7 +109,7 @@ def test_a_host_without_any_interval_leaves_no_common_window() -> None:
     record = bursts_record([Burst()])
     record = record_of([*both.hosts], record.intervals, record.bins)
     assert find_measured_part(record).common_window is None
-    assert find_measured_part(record).host_windows[1] is None
+    assert find_measured_part(record).whole_run_windows[1] is None
 
 
 def test_a_warm_up_longer_than_the_run_leaves_nothing() -> None:
@@ -121,7 +121,7 @@ def test_a_warm_up_longer_than_the_run_leaves_nothing() -> None:
 
 def test_nothing_measured_is_cut_to_nothing() -> None:
     record = record_of([host_run("c1")], empty_interval_table(), empty_bin_table())
-    assert find_measured_part(record).host_windows == (None,)
+    assert find_measured_part(record).whole_run_windows == (None,)
     assert sum_measured_window(record).ios.shape == (1, 3)
 
 
@@ -139,7 +139,7 @@ def test_what_ends_after_the_last_submission_is_in_no_rate(drain_s: float) -> No
     assert measured.seconds.tolist() == [30.0]
     assert measured.ios.sum() == 30 * 640
     assert find_measured_part(record).common_window == Window(GO_NS, GO_NS + 30 * SECOND)
-    whole = find_measured_part(record).host_windows[0]
+    whole = find_measured_part(record).whole_run_windows[0]
     assert whole is not None
     assert whole.end_ns > GO_NS + 30 * SECOND
 

@@ -26,7 +26,7 @@ def two_sides() -> tuple[ComparisonSide, ComparisonSide]:
     one, other = (
         ComparisonSide(
             name=name,
-            session=name,
+            session_id=name,
             created_real_ns=0,
             versions={},
             study=brief.study,

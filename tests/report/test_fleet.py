@@ -169,7 +169,7 @@ def test_the_account_is_a_table_with_every_node(source: Source) -> None:
     record = replace(beside(source, HostRole.STORAGE, 0), redundancy=Redundancy(3.0, 2.0))
     account = storage_byte_balance(record, {})
     assert account is not None
-    assert account.expected_read == 2 * account.claimed_read
+    assert account.expected_read_bytes == 2 * account.claimed_read_bytes
     rows = [[cell.text for cell in row] for row in byte_balance_table(account).rows]
     assert [row[0] for row in rows] == [
         "claimed by clients",

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.pairs import compare_configurations
 from iolab.analysis.points import summarise_points
-from iolab.analysis.resume_checks import session_index
+from iolab.analysis.resume_checks import merged_session_index
 from iolab.core.configuration import Configuration
 from iolab.errors import StoreError, UsageError
 from iolab.report.brief import SessionUnion
@@ -122,7 +122,7 @@ def test_hosts_of_one_name_that_differ_are_told_apart_wherever_they_are_named() 
     ]
     assert {spec.name for spec in united.study.hosts} == set(united.facts)
     for result in united.results():
-        (host,) = united.study.configurations[session_index(result) - 1].hosts
+        (host,) = united.study.configurations[merged_session_index(result) - 1].hosts
         assert [one.name for one in result.hosts] == [host]
         manifest = united.manifest(result.digest, result.repeat)
         assert [one.host for one in manifest.hosts] == [host]

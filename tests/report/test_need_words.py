@@ -73,8 +73,8 @@ def test_both_leaders_are_told_where_the_weighing_decides() -> None:
         found,
         is_certain=False,
         lead_factor=1.04,
-        leader_by_workload="mainstream",
-        lead_factor_by_workload=1.02,
+        leader_if_workloads_weigh_equally="mainstream",
+        lead_factor_if_workloads_weigh_equally=1.02,
     )
     text = recommendation_sentence(turned, NAMES)
     first = ("depends on the weighing", "Performance", "1.04×", "IOPS and bandwidth half each")

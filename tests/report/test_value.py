@@ -216,7 +216,7 @@ def test_watts_of_clients_are_told_from_those_of_nodes(role: str, *, of_clients:
     ]
     found = yearly_energy_cost(owner, points)
     assert found is not None
-    assert found.is_of_clients is of_clients
+    assert found.covers_only_clients is of_clients
     row = energy_cost_row((owner, TWO[1]), points)
     assert row is not None
     assert ("machines that made the load" in row.title) is of_clients

@@ -75,7 +75,7 @@ class RunResultLog:
         self._alarms = sentinel_alarms(self.results, self._study)
         return self._alarms
 
-    def _is_between_sentinel_runs(self, result: RunResult) -> bool:
+    def _was_measured_while_sentinel_moved(self, result: RunResult) -> bool:
         return any(
             alarm.last_trusted_order < result.order < alarm.moved_order for alarm in self._alarms
         )
@@ -85,42 +85,42 @@ class RunResultLog:
         """All of them."""
         return tuple(self._runs.values())
 
-    def runs_of_point(self, digest: str) -> list[RunResult]:
+    def runs_of_point(self, point_digest: str) -> list[RunResult]:
         """The runs of a point."""
-        return list(self._points.get(digest, {}).values())
+        return list(self._points.get(point_digest, {}).values())
 
-    def usable_run_count(self, digest: str) -> int:
+    def usable_run_count(self, point_digest: str) -> int:
         """How many runs of a point count towards its repeats: none that moved ground spoilt."""
         return sum(
             1
-            for run in self.runs_of_point(digest)
-            if _is_run_done(run) and not self._is_between_sentinel_runs(run)
+            for run in self.runs_of_point(point_digest)
+            if _is_run_done(run) and not self._was_measured_while_sentinel_moved(run)
         )
 
-    def has_failed_run(self, digest: str) -> bool:
+    def has_failed_run(self, point_digest: str) -> bool:
         """Whether a run of a point has failed for good."""
-        return any(run.status is RunStatus.FAILED for run in self.runs_of_point(digest))
+        return any(run.status is RunStatus.FAILED for run in self.runs_of_point(point_digest))
 
-    def has_failed_run_or_lacks_metric(self, digest: str, metric: str) -> bool:
+    def has_failed_run_or_lacks_metric(self, point_digest: str, metric: str) -> bool:
         """Whether no use is to be had of a point: a run of it failed, or none has the metric."""
-        return self.has_failed_run(digest) or bool(
-            self.runs_of_point(digest) and not self.metric_values(digest, metric)
+        return self.has_failed_run(point_digest) or bool(
+            self.runs_of_point(point_digest) and not self.metric_values(point_digest, metric)
         )
 
-    def metric_values(self, digest: str, metric: str) -> list[float]:
+    def metric_values(self, point_digest: str, metric: str) -> list[float]:
         """A point's values of a metric, of its trusted runs where there are any."""
-        done = [run for run in self.runs_of_point(digest) if _is_run_done(run)]
-        sound = [run for run in done if not self._is_between_sentinel_runs(run)] or done
+        done = [run for run in self.runs_of_point(point_digest) if _is_run_done(run)]
+        sound = [run for run in done if not self._was_measured_while_sentinel_moved(run)] or done
         trusted = positive_metric_values(filter(is_publishable, sound), metric)
         return trusted or positive_metric_values(sound, metric)
 
-    def pooled_log_sd(self, metric: str, digests: Iterable[str]) -> float:
+    def pooled_log_sd(self, metric: str, point_digests: Iterable[str]) -> float:
         """How far runs of one of these points differ: the standard deviation of ln of the metric.
 
         Pooled over the points, and drawn towards 1 % while there are few repeats.
         """
         total, df = SD_UNKNOWN**2 * SD_UNKNOWN_DF, SD_UNKNOWN_DF
-        for digest in digests:
+        for digest in point_digests:
             logs = [math.log(value) for value in self.metric_values(digest, metric)]
             if len(logs) > 1:
                 middle = sum(logs) / len(logs)
@@ -128,19 +128,19 @@ class RunResultLog:
                 df += len(logs) - 1
         return math.sqrt(total / df)
 
-    def relative_half_widths_by_point(self, digests: Sequence[str]) -> dict[str, float]:
+    def relative_half_widths_by_point(self, point_digests: Sequence[str]) -> dict[str, float]:
         """Half of the published interval of each point's figure as a share, where it has runs."""
         used = [
             run
             for run in self._runs.values()
-            if is_publishable(run) and not self._is_between_sentinel_runs(run)
+            if is_publishable(run) and not self._was_measured_while_sentinel_moved(run)
         ]
         priors = fit_point_priors(results_by_point(used), self._study)
         widths: dict[str, float] = {}
         for key, runs in results_by_point(used).items():
             metric = self._workloads[key.workload].headline_metric
             values = positive_metric_values(runs, metric) if metric else []
-            if runs[0].digest in digests and metric and len(values) > 1:
+            if runs[0].digest in point_digests and metric and len(values) > 1:
                 published = estimate_published_value(values, priors.prior_of_point(key, metric))
                 widths[runs[0].digest] = _smaller_relative_half_width(
                     published, widths.get(runs[0].digest)
@@ -148,12 +148,14 @@ class RunResultLog:
         return widths
 
 
-def _smaller_relative_half_width(published: EstimatedValue, other_share: float | None) -> float:
+def _smaller_relative_half_width(
+    published: EstimatedValue, other_relative_half_width: float | None
+) -> float:
     """Of a point that was measured with and without some hosts the better known is enough."""
     return (
         published.relative_half_width
-        if other_share is None
-        else min(published.relative_half_width, other_share)
+        if other_relative_half_width is None
+        else min(published.relative_half_width, other_relative_half_width)
     )
 
 
@@ -164,7 +166,7 @@ def _is_run_done(result: RunResult) -> bool:
 class DecisionGroup(Protocol):
     """Points that are decided on together."""
 
-    def points_to_measure(self, log: RunResultLog) -> Sequence[Point]:
+    def next_points_to_measure(self, log: RunResultLog) -> Sequence[Point]:
         """The points to measure (once) in the next block; none when this part is done."""
 
 
@@ -201,7 +203,7 @@ class RepeatUntilPreciseDecisionGroup:
         self._points_by_digest = {item.id for item in study.workloads if item.repeats}
         self._points = points
 
-    def points_to_measure(self, log: RunResultLog) -> Sequence[Point]:
+    def next_points_to_measure(self, log: RunResultLog) -> Sequence[Point]:
         """Points with too few runs, or too wide an interval."""
         return self._repeats.points_to_repeat(
             log, [p for p in self._points if p.workload not in self._points_by_digest]
@@ -261,7 +263,7 @@ class LoadCurveDecisionGroup:
         self._repeats = RepeatCountRule(study)
         self._metric = search.workload.rate_metric
 
-    def points_to_measure(self, log: RunResultLog) -> Sequence[Point]:
+    def next_points_to_measure(self, log: RunResultLog) -> Sequence[Point]:
         """The next load of the curve; when it is known, repeats of what was measured."""
         points = {place[0]: point for place, point in self._search.point_by_grid_point.items()}
         alive = {
@@ -315,7 +317,7 @@ class PeakSearchDecisionGroup:
         self._repeats = RepeatCountRule(study)
         self._metric = search.workload.headline_or_rate_metric
 
-    def points_to_measure(self, log: RunResultLog) -> Sequence[Point]:
+    def next_points_to_measure(self, log: RunResultLog) -> Sequence[Point]:
         """The next point of the search; when it has ended, a repeat of the best."""
         search = peak_search_from_log(self._search, log)
         place = search.next_point()
@@ -354,7 +356,7 @@ class MaxLoadDecisionGroup:
         self._search = search
         self._repeats = RepeatCountRule(study)
 
-    def points_to_measure(self, log: RunResultLog) -> Sequence[Point]:
+    def next_points_to_measure(self, log: RunResultLog) -> Sequence[Point]:
         """The next rate of the search; when it has ended, the rate that confirms its answer."""
         (base,) = self._search.point_by_grid_point.values()
         trail = max_load_progress_from_log(self._search, log)
@@ -363,22 +365,25 @@ class MaxLoadDecisionGroup:
         if trail.lost:
             return ()
         if trail.wanted is not None:
-            point = self._point_at_rate(base, trail.wanted)
+            point = self._point_at_fleet_rate(base, trail.wanted)
             return () if log.has_failed_run(point.digest) else (point,)
         if (
             not trail.limit_from_search_runs.is_bounded
             and trail.limit_from_search_runs.load < trail.saturation / 2
         ):
             return ()  # Even the lowest rate is too much: there is nothing to confirm.
-        proof = self._point_at_rate(base, trail.limit_from_search_runs.confirmation_load)
+        proof = self._point_at_fleet_rate(base, trail.limit_from_search_runs.confirmation_load)
         return self._repeats.points_to_repeat(log, [proof], min_repeats=CONFIRMING_RUNS)
 
-    def _point_at_rate(self, base: Point, load: float) -> Point:
+    def _point_at_fleet_rate(self, base_point: Point, fleet_rate: float) -> Point:
         """The point at that rate of the whole fleet: every job has an equal share of it."""
-        jobs = total_job_count(self._study, base)
-        rate = max(1, round(load / jobs))
+        jobs = total_job_count(self._study, base_point)
+        rate = max(1, round(fleet_rate / jobs))
         return build_point_at(
-            self._study, base.configuration, base.workload, (*base.axis_values, (RATE, rate))
+            self._study,
+            base_point.configuration,
+            base_point.workload,
+            (*base_point.axis_values, (RATE, rate)),
         )
 
 
@@ -389,7 +394,7 @@ class ListedLoadDecisionGroup:
         self._search = search
         self._repeats = RepeatCountRule(study)
 
-    def points_to_measure(self, log: RunResultLog) -> Sequence[Point]:
+    def next_points_to_measure(self, log: RunResultLog) -> Sequence[Point]:
         """The next load of the search; when it has ended, repeats of those beside the limit."""
         progress = ListedLoadProgress(self._search, log)
         if progress.wanted is not None:
@@ -486,7 +491,7 @@ def max_load_progress_from_log(search: SearchSpace, log: RunResultLog) -> MaxLoa
 def is_run_of_max_load_search(search: SearchSpace, result: RunResult) -> bool:
     """Whether a search for the highest rate decides by a run: one of its load under a rate."""
     (base,) = search.point_by_grid_point.values()
-    return result.status is RunStatus.DONE and _is_run_at_rate_of_point(result, base)
+    return result.status is RunStatus.DONE and _is_rate_limited_run_of_point(result, base)
 
 
 def total_job_count(study: Study, point: Point) -> int:
@@ -496,13 +501,13 @@ def total_job_count(study: Study, point: Point) -> int:
     )
 
 
-def _is_run_at_rate_of_point(result: RunResult, base: Point) -> bool:
+def _is_rate_limited_run_of_point(result: RunResult, base_point: Point) -> bool:
     """Whether a run is of the same behaviour under a rate."""
     own = (result.configuration, result.workload, result.axis_values[:-1])
-    same = own == (base.configuration, base.workload, base.axis_values)
+    same = own == (base_point.configuration, base_point.workload, base_point.axis_values)
     return (
         same
-        and len(result.axis_values) > len(base.axis_values)
+        and len(result.axis_values) > len(base_point.axis_values)
         and result.axis_values[-1][0] == RATE
     )
 
@@ -588,7 +593,7 @@ class AdaptiveQueue:
         wanted = [
             point
             for part in self._parts
-            for point in part.points_to_measure(self._log)
+            for point in part.next_points_to_measure(self._log)
             if not self._log.has_failed_run(point.digest)
         ]
         self._rounds += 1

@@ -59,7 +59,7 @@ def is_resource_near_limit(resource: Resource, share: float | None) -> bool:
     return resource in _RATE_LIMITS and share is not None and share >= NEAR_LIMIT
 
 
-def job_core_use_share(host: HostRun) -> float | None:
+def job_share_of_its_core(host: HostRun) -> float | None:
     """The share of its core that a job used over the run, by the engine's own count.
 
     Of jobs that share a thread it is the share of all of them together.

@@ -25,7 +25,7 @@ from iolab.analysis.pairs import (
     Pair,
     SkippedPoint,
     WorkloadAndAxisValues,
-    compare_pair,
+    compare_pair_metric,
     compared_metrics_and_skipped_points,
     default_metric_keys_of_pairs,
     matched_pairs_and_skipped_points,
@@ -71,7 +71,7 @@ class ComparisonResult(Record):
     compared_metrics: tuple[ComparedMetric, ...]
     skipped: tuple[SkippedPoint, ...]
     summaries: tuple[MetricSummary, ...]
-    same_session: bool
+    is_same_measurement: bool
 
     @property
     def verdict_counts(self) -> Mapping[ComparisonVerdict, int]:
@@ -90,8 +90,8 @@ def compare_sides(
     Without metrics named those of `default_metric_keys`. It compares whatever `find_differences`
     say: who shows it decides.
     """
-    same = baseline.is_same_as(candidate)
-    one_session = baseline.session == candidate.session
+    same = baseline.is_same_measurement_as(candidate)
+    one_session = baseline.session_id == candidate.session_id
     first, second = (
         {
             place: s
@@ -106,11 +106,15 @@ def compare_sides(
     used = metrics or default_metric_keys_of_pairs(baseline.study, pairs)
     priors = _fit_pair_priors(pairs, baseline, used)
 
-    def compare_metric_of_pair(workload_and_axis: WorkloadAndAxisValues, metric: str) -> Comparison:
+    def compare_metric_of_pair(
+        workload_and_axis_values: WorkloadAndAxisValues, metric: str
+    ) -> Comparison:
         if same:
-            return _same_session_comparison(len(pairs[workload_and_axis][0].results))
-        prior = priors.prior_of_point(_side_point_key(workload_and_axis, "baseline"), metric)
-        return compare_pair(pairs[workload_and_axis], metric, prior, same_session=one_session)
+            return _same_session_comparison(len(pairs[workload_and_axis_values][0].results))
+        prior = priors.prior_of_point(_side_point_key(workload_and_axis_values, "baseline"), metric)
+        return compare_pair_metric(
+            pairs[workload_and_axis_values], metric, prior, is_same_session=one_session
+        )
 
     rows, without = compared_metrics_and_skipped_points(
         pairs, baseline.study, metrics, compare_metric_of_pair
@@ -127,8 +131,8 @@ def compare_sides(
         differences=find_differences(baseline, candidate),
         compared_metrics=rows,
         skipped=(*skipped, *without),
-        summaries=tuple(_metric_summaries(rows, same_session=same)),
-        same_session=same,
+        summaries=tuple(_metric_summaries(rows, is_same_measurement=same)),
+        is_same_measurement=same,
     )
 
 
@@ -146,8 +150,8 @@ def _fit_pair_priors(
     return fit_point_priors(groups, baseline.study, metrics)
 
 
-def _side_point_key(workload_and_axis: WorkloadAndAxisValues, side: str) -> PointKey:
-    return PointKey(side, *workload_and_axis)
+def _side_point_key(workload_and_axis_values: WorkloadAndAxisValues, side: str) -> PointKey:
+    return PointKey(side, *workload_and_axis_values)
 
 
 def _same_session_comparison(run_count: int) -> Comparison:
@@ -167,7 +171,7 @@ def _same_session_comparison(run_count: int) -> Comparison:
 
 
 def _metric_summaries(
-    compared_metrics: Sequence[ComparedMetric], *, same_session: bool
+    compared_metrics: Sequence[ComparedMetric], *, is_same_measurement: bool
 ) -> Iterator[MetricSummary]:
     """The geometric mean of each metric that has several rows; a workload is a curve."""
     by_metric: dict[str, dict[str, list[Comparison]]] = {}
@@ -176,19 +180,19 @@ def _metric_summaries(
     for row in compared_metrics:
         curves = by_metric.setdefault(row.metric, {})
         curves.setdefault(row.workload, []).append(row.comparison)
-        errors[row.metric] = max(row.bin_error, errors.get(row.metric, 0.0))
+        errors[row.metric] = max(row.log_bin_error, errors.get(row.metric, 0.0))
     for metric, curves in by_metric.items():
         count = sum(map(len, curves.values()))
-        if same_session:
+        if is_same_measurement:
             overall = GeometricMeanRatio(1.0, 1.0, 1.0, len(curves), bootstrapped=False)
         else:
             overall = geometric_mean_ratio(list(curves.values()), np.random.default_rng(_SEED))
-            overall = _widen_interval(overall, errors[metric])
+            overall = _with_wider_interval(overall, errors[metric])
         if count > 1:
             yield MetricSummary(metric, betters[metric], count, overall)
 
 
-def _widen_interval(mean_ratio: GeometricMeanRatio, log_margin: float) -> GeometricMeanRatio:
+def _with_wider_interval(mean_ratio: GeometricMeanRatio, log_margin: float) -> GeometricMeanRatio:
     """The interval wider by a share on either side: errors of bins need not cancel over points."""
     if mean_ratio.low is None or mean_ratio.high is None:
         return mean_ratio
@@ -221,10 +225,7 @@ class MetricHistory(Record):
 
 
 class SessionHistory(Record):
-    """What many sessions tell: `changed[i]` is what session i has otherwise than the one before.
-
-    That of the first session is empty.
-    """
+    """What many sessions tell; the differences are those of each from the one before."""
 
     sessions: tuple[ComparisonSide, ...]
     differences_by_session: tuple[tuple[Difference, ...], ...]
@@ -253,7 +254,7 @@ def forbidding_differences_by_session(
     return forbidden
 
 
-def find_history_changes(
+def build_session_history(
     sessions: Sequence[ComparisonSide], workloads: Sequence[str] = (), metrics: Sequence[str] = ()
 ) -> SessionHistory:
     """Search every series of the sessions, which it puts in the order of time, for changes.
@@ -261,14 +262,14 @@ def find_history_changes(
     Without metrics named: the workload's headline figure, or the rate of each operation where no
     single figure is. The chance of a false alarm is shared among all series.
     """
-    ordered = tuple(sorted(sessions, key=lambda side: (side.created_real_ns, side.session)))
+    ordered = tuple(sorted(sessions, key=lambda side: (side.created_real_ns, side.session_id)))
     places = dict.fromkeys(place for side in ordered for place in side.summaries_by_point)
     wanted = [
         (place, metric, values)
         for place in places
         if not workloads or place[0] in workloads
         for metric in metrics
-        or _default_history_metrics(_workload_in_sessions(ordered, place), ordered, place)
+        or _default_history_metric_keys(_workload_in_sessions(ordered, place), ordered, place)
         if (values := _history_values(ordered, place, metric))
     ]
     alpha = min(ALPHA, FALSE_ALARMS / max(len(wanted), 1))
@@ -286,37 +287,43 @@ def find_history_changes(
 
 
 def _workload_in_sessions(
-    sessions: Sequence[ComparisonSide], workload_and_axis: WorkloadAndAxisValues
+    sessions: Sequence[ComparisonSide], workload_and_axis_values: WorkloadAndAxisValues
 ) -> Workload:
     workloads: Mapping[str, Workload] = {
         workload.id: workload for side in sessions for workload in side.study.workloads
     }
-    return workloads[workload_and_axis[0]]
+    return workloads[workload_and_axis_values[0]]
 
 
-def _default_history_metrics(
-    workload: Workload, sessions: Sequence[ComparisonSide], workload_and_axis: WorkloadAndAxisValues
+def _default_history_metric_keys(
+    workload: Workload,
+    sessions: Sequence[ComparisonSide],
+    workload_and_axis_values: WorkloadAndAxisValues,
 ) -> list[str]:
     figure = workload.headline_metric
     if figure is not None:
         return [figure]
-    present = [side for side in sessions if workload_and_axis in side.summaries_by_point]
-    trusted = [side for side in present if side.summaries_by_point[workload_and_axis].is_trusted]
+    present = [side for side in sessions if workload_and_axis_values in side.summaries_by_point]
+    trusted = [
+        side for side in present if side.summaries_by_point[workload_and_axis_values].is_trusted
+    ]
     return operation_rate_keys(
         dict.fromkeys(
-            key for side in present for key in side.summaries_by_point[workload_and_axis].metrics
+            key
+            for side in present
+            for key in side.summaries_by_point[workload_and_axis_values].metrics
         ),
-        lambda key: all(_history_values([side], workload_and_axis, key) for side in trusted),
+        lambda key: all(_history_values([side], workload_and_axis_values, key) for side in trusted),
     )
 
 
 def _history_values(
-    sessions: Sequence[ComparisonSide], workload_and_axis: WorkloadAndAxisValues, metric: str
+    sessions: Sequence[ComparisonSide], workload_and_axis_values: WorkloadAndAxisValues, metric: str
 ) -> tuple[HistoryValue, ...]:
     """The sessions' values: of points whose runs may be published, and that are not 0."""
     values = []
     for number, side in enumerate(sessions):
-        summary = side.summaries_by_point.get(workload_and_axis)
+        summary = side.summaries_by_point.get(workload_and_axis_values)
         if summary is None or not summary.is_trusted:
             continue
         figure = summary.metrics.get(metric)

@@ -69,7 +69,7 @@ class ComparisonSide(Record, dict=True):
     """
 
     name: str
-    session: str
+    session_id: str
     created_real_ns: int
     versions: Mapping[str, str]
     study: Study
@@ -86,9 +86,12 @@ class ComparisonSide(Record, dict=True):
         points = summarise_points(self.results, self.study)
         return {(point.key.workload, point.key.axis_values): point for point in points}
 
-    def is_same_as(self, other: ComparisonSide) -> bool:
+    def is_same_measurement_as(self, other: ComparisonSide) -> bool:
         """Whether both are the very same measurement, maybe a copy of it."""
-        return (self.session, self.configuration.id) == (other.session, other.configuration.id)
+        return (self.session_id, self.configuration.id) == (
+            other.session_id,
+            other.configuration.id,
+        )
 
 
 def read_comparison_side(
@@ -112,7 +115,7 @@ def read_comparison_side(
     engines = (host.engine_version for manifest in manifests for host in manifest.hosts)
     side = ComparisonSide(
         name=name,
-        session=session.id,
+        session_id=session.id,
         created_real_ns=session.created_real_ns,
         versions={"iolab": session.iolab_version, "agent": session.agent_version or ""},
         study=study,
@@ -128,7 +131,8 @@ def read_comparison_side(
         facts={
             host: facts
             for host, facts in reader.facts.items()
-            if host in {*chosen.hosts, *chosen.storage, *_guest_node_names(study, chosen)}
+            if host
+            in {*chosen.hosts, *chosen.storage, *_hypervisor_names_of_clients(study, chosen)}
         },
         results=own_results,
         engine_versions=tuple(sorted({version for version in engines if version})),
@@ -168,7 +172,7 @@ def _side_of_workload(side: ComparisonSide, workload: str) -> ComparisonSide:
     )
 
 
-def _guest_node_names(study: Study, configuration: Configuration) -> set[str]:
+def _hypervisor_names_of_clients(study: Study, configuration: Configuration) -> set[str]:
     """The nodes that clients live on as guests."""
     return {host.hypervisor for host in study.hosts if host.name in configuration.hosts}
 
@@ -248,7 +252,7 @@ class Difference(Record):
 def find_differences(baseline: ComparisonSide, candidate: ComparisonSide) -> tuple[Difference, ...]:
     """Everything in which the sides differ, what forbids a comparison first."""
     every = [
-        *_study_differences(baseline, candidate),
+        *_study_id_scale_and_override_differences(baseline, candidate),
         *_workload_differences(baseline, candidate),
         *_server_differences(baseline, candidate),
         *_guest_differences(baseline.study, candidate.study),
@@ -261,7 +265,9 @@ def find_differences(baseline: ComparisonSide, candidate: ComparisonSide) -> tup
     return tuple(sorted(every, key=lambda difference: not difference.forbids_comparison))
 
 
-def _study_differences(baseline: ComparisonSide, candidate: ComparisonSide) -> Iterator[Difference]:
+def _study_id_scale_and_override_differences(
+    baseline: ComparisonSide, candidate: ComparisonSide
+) -> Iterator[Difference]:
     first, second = baseline.study, candidate.study
     yield from _difference_if_unequal(DifferenceArea.STUDY, "study", first.id, second.id)
     yield from _difference_if_unequal(DifferenceArea.STUDY, "scale", first.scale, second.scale)
@@ -288,7 +294,9 @@ def _workload_differences(
         for workload in ["every workload"] if every else workloads:
             yield replace(difference, workload=workload)
     counts = (_client_count_text(baseline), _client_count_text(candidate))
-    yield from _difference_if_unequal(DifferenceArea.WORKLOAD, "clients", *counts, forbids=True)
+    yield from _difference_if_unequal(
+        DifferenceArea.WORKLOAD, "clients", *counts, forbids_comparison=True
+    )
 
 
 def _point_setting_differences(
@@ -310,8 +318,8 @@ def _point_setting_differences(
             settings = _setting_values_of_both_sides(point.job, other.job)
         hosts = (
             "host_numjobs",
-            _host_job_counts(point.host_numjobs),
-            _host_job_counts(other.host_numjobs),
+            _sorted_own_job_counts_of_hosts(point.host_numjobs),
+            _sorted_own_job_counts_of_hosts(other.host_numjobs),
         )
         for name, first, second in (*settings, hosts):
             if first != second and (workload, name) not in named:
@@ -326,12 +334,12 @@ def _point_setting_differences(
                 )
 
 
-def _ignored_setting_names(job: AnyJob, other: AnyJob) -> tuple[str, ...]:
+def _ignored_setting_names(job: AnyJob, other_job: AnyJob) -> tuple[str, ...]:
     """The settings of two jobs that may differ: of one load made by two engines these, too."""
-    laid_out = bool(job.data_directions and other.data_directions)
-    places = (*job.path_options, *other.path_options)
-    if laid_out and job.engine != other.engine:
-        return (*places, *job.engine_settings, *other.engine_settings)
+    laid_out = bool(job.data_directions and other_job.data_directions)
+    places = (*job.path_options, *other_job.path_options)
+    if laid_out and job.engine != other_job.engine:
+        return (*places, *job.engine_settings, *other_job.engine_settings)
     return places
 
 
@@ -344,23 +352,23 @@ def _client_count_text(side: ComparisonSide) -> str:
 
 
 def _setting_values_of_both_sides(
-    job: Record, other: object
+    job: Record, other_job: object
 ) -> Iterator[tuple[str, object, object]]:
     """Every setting of two jobs of one kind by its name, those of sets of data and each option."""
     for name in field_names(job):
-        first, second = getattr(job, name), getattr(other, name)
+        first, second = getattr(job, name), getattr(other_job, name)
         if isinstance(first, Record):
             yield from _setting_values_of_both_sides(first, second)
         elif name in _OPTIONS:
-            yield from _option_values_of_both_sides(dict(first), dict(second))
+            yield from _option_values_of_either_side(dict(first), dict(second))
         else:
             yield name, first, second
 
 
-def _option_values_of_both_sides(
+def _option_values_of_either_side(
     first: Mapping[str, object], second: Mapping[str, object]
 ) -> Iterator[tuple[str, object, object]]:
-    """Each option that is not the same on both sides."""
+    """Each option of either side, None where it has none."""
     for name in dict.fromkeys((*first, *second)):
         yield name, first.get(name), second.get(name)
 
@@ -369,11 +377,11 @@ def _server_differences(
     baseline: ComparisonSide, candidate: ComparisonSide
 ) -> Iterator[Difference]:
     """The server that the load works against, where both sides do."""
-    if not all(_has_server(side) for side in (baseline, candidate)):
+    if not all(_may_use_study_server(side) for side in (baseline, candidate)):
         return
     first, second = baseline.study.server, candidate.study.server
     if first is not None and second is not None:
-        yield from _host_setting_differences("server", first, second)
+        yield from _server_or_guest_setting_differences("server", first, second)
 
 
 def _guest_differences(baseline: Study, candidate: Study) -> Iterator[Difference]:
@@ -385,10 +393,10 @@ def _guest_differences(baseline: Study, candidate: Study) -> Iterator[Difference
         )
         yield from _difference_if_unequal(DifferenceArea.WORKLOAD, "guests", *booted)
         return
-    yield from _host_setting_differences("guests", baseline.guests, candidate.guests)
+    yield from _server_or_guest_setting_differences("guests", baseline.guests, candidate.guests)
 
 
-def _host_setting_differences(
+def _server_or_guest_setting_differences(
     owner_text: str,
     first: ServerConfig | BootedGuestsConfig,
     second: ServerConfig | BootedGuestsConfig,
@@ -398,15 +406,15 @@ def _host_setting_differences(
         texts = (_setting_value_text(field, value) for value in values)
         name, forbids = field.replace("_", " "), field in first.keys_that_must_agree
         yield from _difference_if_unequal(
-            DifferenceArea.WORKLOAD, f"{owner_text}: {name}", *texts, forbids=forbids
+            DifferenceArea.WORKLOAD, f"{owner_text}: {name}", *texts, forbids_comparison=forbids
         )
 
 
-def _has_server(side: ComparisonSide) -> bool:
+def _may_use_study_server(side: ComparisonSide) -> bool:
     return any(point.job.may_use_study_server for point in side.points.values())
 
 
-def _host_job_counts(host_numjobs: tuple[tuple[str, int], ...]) -> tuple[int, ...]:
+def _sorted_own_job_counts_of_hosts(host_numjobs: tuple[tuple[str, int], ...]) -> tuple[int, ...]:
     """How many jobs the clients run that have a number of their own, whatever they are called."""
     return tuple(sorted(count for _, count in host_numjobs))
 
@@ -414,27 +422,31 @@ def _host_job_counts(host_numjobs: tuple[tuple[str, int], ...]) -> tuple[int, ..
 def _method_differences(baseline: Study, candidate: Study) -> Iterator[Difference]:
     """How long, how often and in which order was measured; the seed alone matters to nobody."""
     for name in dict.fromkeys(
-        (*_settings_by_name(baseline.method), *_settings_by_name(candidate.method))
+        (*_setting_texts_by_name(baseline.method), *_setting_texts_by_name(candidate.method))
     ):
         first, second = (
-            _settings_by_name(study.method).get(name, "") for study in (baseline, candidate)
+            _setting_texts_by_name(study.method).get(name, "") for study in (baseline, candidate)
         )
         forbids = name == "drop caches"
         yield from _difference_if_unequal(
-            DifferenceArea.METHOD, name, first, second, forbids=forbids
+            DifferenceArea.METHOD, name, first, second, forbids_comparison=forbids
         )
     rotations = (str(baseline.target.rotate), str(candidate.target.rotate))
-    yield from _difference_if_unequal(DifferenceArea.METHOD, "rotate", *rotations, forbids=True)
+    yield from _difference_if_unequal(
+        DifferenceArea.METHOD, "rotate", *rotations, forbids_comparison=True
+    )
 
 
-def _settings_by_name(settings: Method | StoppingRuleSettings, prefix: str = "") -> dict[str, str]:
+def _setting_texts_by_name(
+    settings: Method | StoppingRuleSettings, prefix: str = ""
+) -> dict[str, str]:
     """Every setting by its name; those of the rule that ends a run are called `rule …`."""
     values: dict[str, str] = {}
     for field in field_names(settings):
         value = getattr(settings, field)
         name = f"{prefix}{field.replace('_', ' ')}"
         if isinstance(value, StoppingRuleSettings):
-            values |= _settings_by_name(value, f"{name} ")
+            values |= _setting_texts_by_name(value, f"{name} ")
         elif field != "seed":
             values[name] = _value_text(value)
     return values
@@ -491,7 +503,7 @@ def _host_differences(
         )
         untold = name == MACHINE and {""} in (set(first), set(second))
         if set(first) != set(second) and not untold:
-            emulated = name == HYPERVISOR and _is_any_emulated(first) != _is_any_emulated(second)
+            emulated = name == HYPERVISOR and _is_any_emulator(first) != _is_any_emulator(second)
             yield Difference(
                 DifferenceArea.HOSTS,
                 name,
@@ -501,9 +513,9 @@ def _host_differences(
             )
 
 
-def _is_any_emulated(hypervisors: Iterable[str]) -> bool:
+def _is_any_emulator(hypervisor_names: Iterable[str]) -> bool:
     """Whether any host runs on emulated processors: what it measures is the emulator, too."""
-    return any(is_emulator(name) for name in hypervisors)
+    return any(is_emulator(name) for name in hypervisor_names)
 
 
 def _software_differences(
@@ -514,10 +526,10 @@ def _software_differences(
             DifferenceArea.SOFTWARE, name, first, candidate.versions.get(name, "")
         )
     for name in dict.fromkeys(
-        (*_version_by_tool(baseline.facts), *_version_by_tool(candidate.facts))
+        (*_versions_text_by_tool(baseline.facts), *_versions_text_by_tool(candidate.facts))
     ):
         first, second = (
-            _version_by_tool(side.facts).get(name, "") for side in (baseline, candidate)
+            _versions_text_by_tool(side.facts).get(name, "") for side in (baseline, candidate)
         )
         yield from _difference_if_unequal(DifferenceArea.SOFTWARE, name, first, second)
     engines = (baseline.engine_versions, candidate.engine_versions)
@@ -528,10 +540,12 @@ def _software_differences(
     if all(analyses):
         name = "analysis version (what percentiles and verdicts mean)"
         texts = (", ".join(map(str, each)) for each in analyses)
-        yield from _difference_if_unequal(DifferenceArea.SOFTWARE, name, *texts, forbids=True)
+        yield from _difference_if_unequal(
+            DifferenceArea.SOFTWARE, name, *texts, forbids_comparison=True
+        )
 
 
-def _version_by_tool(facts_by_target: Mapping[str, HostFacts]) -> dict[str, str]:
+def _versions_text_by_tool(facts_by_target: Mapping[str, HostFacts]) -> dict[str, str]:
     """The versions of each tool over the hosts."""
     by_tool: dict[str, dict[str, None]] = {}
     for host in facts_by_target.values():
@@ -541,10 +555,17 @@ def _version_by_tool(facts_by_target: Mapping[str, HostFacts]) -> dict[str, str]
 
 
 def _difference_if_unequal(
-    area: DifferenceArea, name: str, first: str, second: str, *, forbids: bool = False
+    area: DifferenceArea,
+    setting: str,
+    baseline_text: str,
+    candidate_text: str,
+    *,
+    forbids_comparison: bool = False,
 ) -> Iterator[Difference]:
-    if first != second:
-        yield Difference(area, name, first or NOT_SET, second or NOT_SET, forbids)
+    if baseline_text != candidate_text:
+        yield Difference(
+            area, setting, baseline_text or NOT_SET, candidate_text or NOT_SET, forbids_comparison
+        )
 
 
 def _values_with_counts_text(values: Counter[str]) -> str:

@@ -61,7 +61,7 @@ class SmartCounters(Record):
     energy_wh: int | None
 
 
-class MediaBytes(Record):
+class MediaBytesWritten(Record):
     """What the flash wrote in all its life, in bytes.
 
     `step_bytes` is what the counter counts in, None where no specification says so.
@@ -115,29 +115,29 @@ def _decode_watts(number: int) -> float | None:
     return None if scale is None else (number & 0xFFFF) * scale
 
 
-def media_bytes(reading: DriveReading) -> MediaBytes | None:
+def media_bytes(reading: DriveReading) -> MediaBytesWritten | None:
     """What the flash wrote, by the best counter that the drive has; None without one.
 
     FDP's statistics count bytes on both sides; then the OCP's page, the vendor's, the group's.
     """
     if page := _page_bytes(reading.pages, FDP_STATISTICS, 64):
-        return MediaBytes(MediaCounter.FDP, _page_integer(page, 16, 16), 1)
+        return MediaBytesWritten(MediaCounter.FDP, _page_integer(page, 16, 16), 1)
     if (page := _ocp_page_bytes(reading)) is not None:
-        return MediaBytes(MediaCounter.OCP, _page_integer(page, 0, 16), None)
+        return MediaBytesWritten(MediaCounter.OCP, _page_integer(page, 0, 16), None)
     if page := _page_bytes(reading.pages, VENDOR_SMART, 512):
         units = _intel_smart_item_value(page, NAND_WRITTEN_KEY)
         if units is not None:
             written = units * VENDOR_UNIT_BYTES
-            return MediaBytes(MediaCounter.VENDOR, written, VENDOR_UNIT_BYTES)
+            return MediaBytesWritten(MediaCounter.VENDOR, written, VENDOR_UNIT_BYTES)
     if page := _page_bytes(reading.pages, ENDURANCE_GROUP, 512):
         units = _page_integer(page, 80, 16)
         if units:
             written = units * ENDURANCE_UNIT_BYTES
-            return MediaBytes(MediaCounter.ENDURANCE_GROUP, written, ENDURANCE_UNIT_BYTES)
+            return MediaBytesWritten(MediaCounter.ENDURANCE_GROUP, written, ENDURANCE_UNIT_BYTES)
     return None
 
 
-def endurance_bytes(reading: DriveReading) -> int | None:
+def rated_endurance_bytes(reading: DriveReading) -> int | None:
     """How much flash the drive is rated to write in its life; None where it does not say so.
 
     NVMe and the OCP rate what hosts may write at a write amplification of 1.

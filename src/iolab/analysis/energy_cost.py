@@ -17,12 +17,12 @@ WATTS_PER_KW: Final = 1000
 class EnergyCost(Record):
     """The cost of a year of a load that never pauses, at so many watts of all machines.
 
-    `is_of_clients` where those that make the load were metered, and no storage node.
+    `covers_only_clients` where those that make the load were metered, and no storage node.
     """
 
     watts: float
     cost_per_year: float
-    is_of_clients: bool = False
+    covers_only_clients: bool = False
 
 
 def yearly_energy_cost(

@@ -59,7 +59,7 @@ def host_io_windows(record: RunRecord, measured_part: MeasuredPart) -> tuple[Win
     """
     return tuple(
         _host_io_window(host, counted)
-        for host, counted in zip(record.hosts, measured_part.host_windows, strict=True)
+        for host, counted in zip(record.hosts, measured_part.whole_run_windows, strict=True)
     )
 
 

@@ -22,9 +22,9 @@ from iolab.analysis.points import (
     AxisValues,
     PointSummary,
     axis_values_without,
+    best_point_candidates,
     curves_along_load_axis,
     finite_metric_value,
-    headline_candidates,
 )
 from iolab.analysis.quotients import (
     BestValue,
@@ -33,7 +33,7 @@ from iolab.analysis.quotients import (
     configurations_without_host_subsets,
     rate_quotients,
 )
-from iolab.analysis.resume_checks import session_index
+from iolab.analysis.resume_checks import merged_session_index
 from iolab.core.configuration import Configuration, LatencyLimit
 from iolab.core.metric import Metric, RunResult, VerdictLevel, worst_level
 from iolab.core.metric_spec import BetterDirection, mean_latency_keys, metric_spec
@@ -113,9 +113,10 @@ class LargestSpeedupFinding(Record):
 class WinLossFinding(Record):
     """How a candidate's cells of one metric compare with the baseline's: how many of each verdict.
 
-    `skipped_count` could not be compared. Of those that are inconclusive `apart_counts` tells those
-    without an interval that lie too far apart to be called close, by how many repeats they were
-    compared by, and `chance_count` those that may be chance.
+    `skipped_count` could not be compared. Of those that are inconclusive
+    `far_apart_counts_by_repeat_count` tells those without an interval that lie too far apart to be
+    called close, by how many repeats they were compared by, and `significant_only_alone_count`
+    those that may be chance.
     """
 
     baseline: str
@@ -124,8 +125,8 @@ class WinLossFinding(Record):
     verdict_counts: tuple[tuple[ComparisonVerdict, int], ...]
     skipped_count: int
     run_keys: tuple[RunKey, ...]
-    apart_counts: tuple[tuple[int, int], ...] = ()
-    chance_count: int = 0
+    far_apart_counts_by_repeat_count: tuple[tuple[int, int], ...] = ()
+    significant_only_alone_count: int = 0
 
 
 class CrossoverFinding(Record):
@@ -199,10 +200,10 @@ class PerUnitFinding(Record):
 
 
 class BottleneckFinding(Record):
-    """What limits a configuration's best of a workload, at the place `axis` of its axes.
+    """What limits a configuration's best of a workload, at one place of its axes.
 
     `resources` are what one run of it tells, `decision` what follows from that and from the load's
-    last step. `contention_law` describes the curve where nothing busy explains that it bends.
+    last step. `usl_fit` describes the curve where nothing busy explains that it bends.
     `has_phases` says whether runs go through phases, which are compared at one load.
     """
 
@@ -211,7 +212,7 @@ class BottleneckFinding(Record):
     axis_values: AxisValues
     decision: BottleneckDecision
     resources: RunResources
-    contention_law: UslFit | None
+    usl_fit: UslFit | None
     verdict_level: VerdictLevel
     run_keys: tuple[RunKey, ...]
     has_phases: bool = False
@@ -238,16 +239,17 @@ class NeedDimension(Record):
 
 
 class Recommendation(Record):
-    """The configuration that serves a need best, of `compared_point_count` that can be compared.
+    """The configuration that serves a need best, of all that can be compared.
 
     `lead_factor` is how many times as good it is as `runner_up` by the need's measure: capacity,
     the geometric mean over `workloads`, or the least of its `need_dimensions`. Figures are for
     `cost_divisor_text`: `1000 EUR`, empty without a cost. Of capacity, `terabytes` is the figure
     and `metric` `usable_tb` or `raw_tb`. `is_certain` where its interval lies above those of all
     others, `has_single_runs` where one of them rests on one run. `verdict_level` is the worst
-    verdict behind it, None of capacity. `mean_kinds` are the kinds of performance whose means it is
-    the mean of, each counting once. `leader_by_workload` leads by `lead_factor_by_workload` where
-    each workload counts once instead; empty where that is the same configuration.
+    verdict behind it, None of capacity. `performance_kinds` are the kinds of performance whose
+    means it is the mean of, each counting once. `leader_if_workloads_weigh_equally` leads by
+    `lead_factor_if_workloads_weigh_equally` where each workload counts once instead; empty where
+    that is the same configuration.
     """
 
     need: BuyerNeed
@@ -255,7 +257,7 @@ class Recommendation(Record):
     runner_up: str
     lead_factor: float
     cost_divisor_text: str
-    compared_point_count: int
+    compared_configuration_count: int
     is_certain: bool
     has_single_runs: bool
     need_dimensions: tuple[NeedDimension, ...]
@@ -264,9 +266,9 @@ class Recommendation(Record):
     metric: str
     verdict_level: VerdictLevel | None
     run_keys: tuple[RunKey, ...]
-    mean_kinds: tuple[str, ...] = ()
-    leader_by_workload: str = ""
-    lead_factor_by_workload: float = 1.0
+    performance_kinds: tuple[str, ...] = ()
+    leader_if_workloads_weigh_equally: str = ""
+    lead_factor_if_workloads_weigh_equally: float = 1.0
 
 
 Finding = (
@@ -323,9 +325,9 @@ class MaxLoadFinding(Record):
     """
 
     search: SearchSpace
-    limit: LatencyLimit
+    latency_limit: LatencyLimit
     highest_load: LoadLimit
-    saturation: float
+    saturation_rate: float
     invalid_run_count: int = 0
 
 
@@ -335,7 +337,7 @@ class ListedLoadFinding(Record):
     search: SearchSpace
     highest_load: int | None
     exceeding_load: int | None
-    is_settled: bool
+    is_search_complete: bool
     run_count: int
 
     @property
@@ -361,7 +363,7 @@ def best_point_findings(study: Study, points: Sequence[PointSummary]) -> Iterato
             continue
         less = metric_spec(key).better is BetterDirection.LOWER
         measured = [point for point in members if point.metric_value(key) is not None]
-        trusted = headline_candidates(workload, measured)
+        trusted = best_point_candidates(workload, measured)
         if not trusted:
             continue
         pick = min if less else max
@@ -382,7 +384,7 @@ def best_point_findings(study: Study, points: Sequence[PointSummary]) -> Iterato
             invalid_point_count=sum(not point.is_trusted for point in measured),
             left_out_repeats_text=best.left_out_repeats_text,
             values_by_repeat=tuple(
-                ((session_index(run), run.repeat), value)
+                ((merged_session_index(run), run.repeat), value)
                 for run in best.results
                 if (value := finite_metric_value(run, key)) is not None and value > 0
             ),
@@ -632,7 +634,7 @@ def bottleneck_findings(
         # A latency is best where the load is least: a step from there tells of no limit.
         less = metric_spec(best.metric).better is BetterDirection.LOWER
         names = [] if less else axes.get(best.workload, [])
-        step = _first_worthwhile_load_step(members, point, names, best.metric)
+        step = _worthwhile_or_first_load_step(members, point, names, best.metric)
         rates = [] if less else _known_values(point, best.metric)
         decision = decide_bottleneck(resources_by_run[key], step, rates)
         steps = decision.step.run_keys if decision.step else ()
@@ -642,7 +644,7 @@ def bottleneck_findings(
             axis_values=best.axis_values,
             decision=decision,
             resources=resources_by_run[key],
-            contention_law=_usl_fit_without_full_resource(members, point, decision, best.metric),
+            usl_fit=_usl_fit_without_full_resource(members, point, decision, best.metric),
             verdict_level=best.verdict_level,
             run_keys=tuple(dict.fromkeys((key, *steps))),
             has_phases=study.scenario is not None,
@@ -697,7 +699,7 @@ def _usl_fit_without_full_resource(
     )
 
 
-def _first_worthwhile_load_step(
+def _worthwhile_or_first_load_step(
     points: Sequence[PointSummary], best: PointSummary, axis_names: Sequence[str], metric_key: str
 ) -> LoadStep | None:
     """Of all axes of load the step that still pays; else the first: one way to more is enough."""

@@ -268,12 +268,12 @@ class HostKindAnalysis(HostKindQueries, Protocol):
 class AnalysisKinds(Record):
     """Every kind of load by the names of its jobs, made when it is asked for, and of host.
 
-    `declared_metric_keys` are those of all kinds that are no rate or latency of operations.
+    `load_declared_metric_keys` are those of all kinds that are no rate or latency of operations.
     """
 
     loads: Mapping[str, Callable[[], LoadAnalysis[Any]]]
     hosts: tuple[HostKindAnalysis, ...] = ()
-    declared_metric_keys: tuple[str, ...] = ()
+    load_declared_metric_keys: tuple[str, ...] = ()
 
     def load_analysis_for_run(self, record: RunRecord) -> LoadAnalysis[Any]:
         """The kind of a run's load."""
@@ -283,7 +283,7 @@ class AnalysisKinds(Record):
     def metric_keys(self) -> tuple[str, ...]:
         """Every metric that results may have."""
         of_loads = [key for kind in self.loads.values() for key in kind().operation_metrics]
-        return tuple(dict.fromkeys((*of_loads, *self.declared_metric_keys)))
+        return tuple(dict.fromkeys((*of_loads, *self.load_declared_metric_keys)))
 
     def build_view(
         self, record: RunRecord, facts: Facts, telemetry: tuple[CounterSeries, ...]
@@ -294,9 +294,9 @@ class AnalysisKinds(Record):
         )
         return view
 
-    def checks_for_job(self, job: type[AnyJob]) -> tuple[Check[Any], ...]:
+    def checks_for_job(self, job_class: type[AnyJob]) -> tuple[Check[Any], ...]:
         """Every check of what that job makes, in the order in which they are shown."""
-        return tuple(self._checks_of_kind(self.loads[type_tag_of(job)]()))
+        return tuple(self._checks_of_kind(self.loads[type_tag_of(job_class)]()))
 
     def _checks_of_kind(self, kind: LoadAnalysis[Any]) -> Iterator[Check[Any]]:
         for check in kind.checks:

@@ -50,9 +50,9 @@ def ios_needed_for_percentile(percent: float) -> int:
     return -(-TAIL_IOS * 100 * _PARTS // beyond)
 
 
-def is_percentile_supported(total: int, percent: float) -> bool:
-    """Whether `total` I/Os support the percentile."""
-    return total >= ios_needed_for_percentile(percent)
+def is_percentile_supported(operation_count: int, percent: float) -> bool:
+    """Whether `operation_count` I/Os support the percentile."""
+    return operation_count >= ios_needed_for_percentile(percent)
 
 
 def key_prefixes_and_directions(directions: Directions) -> list[tuple[str, list[int]]]:
@@ -136,17 +136,17 @@ def _rates_and_latencies(
 def latency_statistics(
     histogram: Histogram,
     lat_sum_ns: float,
-    total: int,
+    operation_count: int,
     percentiles: Sequence[tuple[str, float]] = PERCENTILES,
 ) -> dict[str, float | None]:
-    """Mean, percentiles and maximum of `total` operations, as they are called in metrics' keys.
+    """Mean, percentiles and maximum of so many operations, as they are called in metrics' keys.
 
     The mean is exact; a percentile that too few operations support has no value.
     """
     counted = histogram.total
     values = histogram.percentiles_ns([percent for _, percent in percentiles])
     return {
-        "mean": lat_sum_ns / total if total else None,
+        "mean": lat_sum_ns / operation_count if operation_count else None,
         **{
             name: value if is_percentile_supported(counted, percent) else None
             for (name, percent), value in zip(percentiles, values, strict=True)
@@ -179,7 +179,7 @@ def metrics_with_intervals(
     prefixes = [prefix for prefix, _ in key_prefixes_and_directions(directions)]
     bounded = with_stall_percentiles_as_bounds(metrics, prefixes, "p99_5", steady)
     if record.rule is not None and steady is not None:
-        for key in _metric_keys_judged_by_rule(record, load_sums, directions):
+        for key in _rate_keys_judged_by_rule(record, load_sums, directions):
             bounded[key] = rate_with_interval(bounded[key], steady)
     for prefix, used in key_prefixes_and_directions(directions):
         bounded |= percentiles_with_intervals(
@@ -212,7 +212,7 @@ def with_stall_percentiles_as_bounds(
     return kept
 
 
-def _metric_keys_judged_by_rule(
+def _rate_keys_judged_by_rule(
     record: RunRecord, load_sums: LoadSums, directions: Directions
 ) -> list[str]:
     """The rates that are the rule's own, but for a constant factor."""

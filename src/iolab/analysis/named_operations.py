@@ -59,7 +59,9 @@ class OperationsView(RunView, Record, dict=True):
             (self.operation_sums.completed[picked, place] / self.load.seconds[picked]).sum()
         )
 
-    def operation_total_ns(self, host_indexes: Sequence[int], operation: NamedOperation) -> float:
+    def operation_latency_sum_ns(
+        self, host_indexes: Sequence[int], operation: NamedOperation
+    ) -> float:
         """The time that all of an operation took on those hosts together."""
         place = self.operations_in_sums.index(operation)
         return float(self.operation_sums.lat_sum_ns[list(host_indexes), place].sum())
@@ -77,7 +79,7 @@ class OperationsView(RunView, Record, dict=True):
         """Mean, percentiles and maximum of an operation's latencies, by their keys."""
         statistics = latency_statistics(
             self.operation_histogram(host_indexes, operation),
-            self.operation_total_ns(host_indexes, operation),
+            self.operation_latency_sum_ns(host_indexes, operation),
             self.operation_count(host_indexes, operation),
             percentiles,
         )
@@ -90,17 +92,17 @@ ViewT = TypeVar("ViewT", bound=OperationsView)
 class OperationsAnalysis(LoadAnalysis[ViewT], ABC):
     """A kind of load with metrics of its operations beside those of reads and writes.
 
-    `specs` are its own metrics, `operation_keys` its rates and latencies, of which those without
-    one of the operation are left out with `omits_operations_not_done`. The percentiles of `timed`
-    operations have intervals.
+    `own_metric_specs` are its own metrics, `operation_keys` its rates and latencies, of which those
+    without one of the operation are left out with `omits_operations_not_done`. The percentiles of
+    `operations_with_percentile_intervals` have intervals.
     """
 
     view_type: type[ViewT]
-    specs: Sequence[MetricSpec]
+    own_metric_specs: Sequence[MetricSpec]
     operation_keys: Sequence[str]
     omits_operations_not_done: bool = False
     percentiles: Percentiles
-    timed: Sequence[NamedOperation]
+    operations_with_percentile_intervals: Sequence[NamedOperation]
 
     @abstractmethod
     def metric_values(self, view: ViewT, host_indexes: Sequence[int]) -> dict[str, float | None]:
@@ -122,8 +124,8 @@ class OperationsAnalysis(LoadAnalysis[ViewT], ABC):
     def fleet_metrics(self, view: ViewT) -> dict[str, Metric]:
         """With those of its operations, percentiles with intervals where the run can tell them."""
         hosts = list(range(len(view.hosts))) if view.load.has_common_window else []
-        metrics = self._operation_metrics(view, hosts)
-        for operation in self.timed:
+        metrics = self._own_and_operation_metrics(view, hosts)
+        for operation in self.operations_with_percentile_intervals:
             if operation.latency_key("p50") in metrics:
                 metrics |= percentiles_with_intervals(
                     metrics,
@@ -137,16 +139,20 @@ class OperationsAnalysis(LoadAnalysis[ViewT], ABC):
 
     def host_metrics(self, view: ViewT, host_index: int) -> dict[str, Metric]:
         """With those of its operations."""
-        return super().host_metrics(view, host_index) | self._operation_metrics(view, [host_index])
+        return super().host_metrics(view, host_index) | self._own_and_operation_metrics(
+            view, [host_index]
+        )
 
-    def _operation_metrics(self, view: ViewT, host_indexes: Sequence[int]) -> dict[str, Metric]:
+    def _own_and_operation_metrics(
+        self, view: ViewT, host_indexes: Sequence[int]
+    ) -> dict[str, Metric]:
         """Its own metrics, without values where those hosts had no window in common."""
         values = (
             self.metric_values(view, host_indexes)
             if view.were_all_hosts_measured(host_indexes)
             else {}
         )
-        own = {spec.key: Metric(values.get(spec.key), spec.unit) for spec in self.specs}
+        own = {spec.key: Metric(values.get(spec.key), spec.unit) for spec in self.own_metric_specs}
         keys = [
             key
             for key in self.operation_keys

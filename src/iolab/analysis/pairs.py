@@ -29,7 +29,7 @@ from iolab.analysis.points import (
     fit_point_priors,
     pooled_log_bin_error,
 )
-from iolab.analysis.resume_checks import session_index
+from iolab.analysis.resume_checks import merged_session_index
 from iolab.core.metric import Metric, VerdictLevel, worst_level
 from iolab.core.metric_spec import (
     SERVICE_MEAN,
@@ -93,7 +93,7 @@ def default_metric_keys(workload: Workload, pair: Pair) -> list[str]:
         keys = [*rates, *COMPARED_EFFICIENCIES]
         return [key for key in keys if _has_both_values(pair, key)]
     # A tail that too few I/Os support is no news: it is compared where it is known.
-    beside = _latency_keys(pair) + compared_scenario_metric_keys(_phase_ids(pair[0]))
+    beside = _default_latency_metric_keys(pair) + compared_scenario_metric_keys(_phase_ids(pair[0]))
     beside += COMPARED_EFFICIENCIES
     return list(dict.fromkeys((figure, *(key for key in beside if _has_both_values(pair, key)))))
 
@@ -105,7 +105,7 @@ def _phase_ids(point: PointSummary) -> list[str]:
     return [] if scenario is None else [phase.id for phase in scenario.phases]
 
 
-def _latency_keys(pair: Pair) -> list[str]:
+def _default_latency_metric_keys(pair: Pair) -> list[str]:
     """The tail; of a load without latencies of the whole, mean and p99 of the first operation."""
     if TAIL in pair[0].metrics:
         return [TAIL]
@@ -116,7 +116,7 @@ def _latency_keys(pair: Pair) -> list[str]:
 def missing_default_metric_reasons(pair: Pair) -> Iterator[str]:
     """Why what is compared by default elsewhere is not at this point, though something is known."""
     sides = tuple(zip(("baseline", "candidate"), pair, strict=True))
-    for key in _latency_keys(pair):
+    for key in _default_latency_metric_keys(pair):
         for name, side in sides:
             metric = side.metrics.get(key)
             if metric is not None and metric.value is None and metric.low is not None:
@@ -179,8 +179,8 @@ def _has_response_times(side: PointSummary) -> bool:
     return any(SERVICE_MEAN in run.metrics for run in side.results)
 
 
-def compare_pair(
-    pair: Pair, metric: str, prior: VariancePrior, *, same_session: bool
+def compare_pair_metric(
+    pair: Pair, metric: str, prior: VariancePrior, *, is_same_session: bool
 ) -> Comparison:
     """The candidate against the baseline by run means; `incomparability_reason` must have none.
 
@@ -198,7 +198,7 @@ def compare_pair(
     )
     runs = (*pair[0].results, *pair[1].results)
     both = sorted(first.keys() & second.keys())
-    if same_session and len(both) > 1 and len({session_index(run) for run in runs}) == 1:
+    if is_same_session and len(both) > 1 and len({merged_session_index(run) for run in runs}) == 1:
         return compare_paired(
             _values_in_repeat_order(first, both),
             _values_in_repeat_order(second, both),
@@ -240,7 +240,7 @@ class ComparedMetric(Record):
     candidate: Metric
     comparison: Comparison
     verdict_level: VerdictLevel
-    bin_error: float = 0.0
+    log_bin_error: float = 0.0
 
     @property
     def better(self) -> BetterDirection:
@@ -449,7 +449,7 @@ class GainsByPair:
     def comparison(
         self,
         configuration_ids: tuple[str, str],
-        workload_and_axis: WorkloadAndAxisValues,
+        workload_and_axis_values: WorkloadAndAxisValues,
         metric: str,
     ) -> Comparison | None:
         """The second of two configurations against the first at one place; None where unknown.
@@ -462,7 +462,7 @@ class GainsByPair:
         gains = self._gains_of_pair(first, second)
         if metric not in gains.metrics:
             gains = self._gains_with_metric(first, second, metric)
-        cell = gains.cell(*workload_and_axis, metric)
+        cell = gains.cell(*workload_and_axis_values, metric)
         if cell is None:
             return None
         return (
@@ -525,10 +525,12 @@ def _gains_over_baseline(
         logarithms_cache,
     )
 
-    def compare_metric_of_pair(workload_and_axis: WorkloadAndAxisValues, metric: str) -> Comparison:
-        pair = pairs[workload_and_axis]
-        return compare_pair(
-            pair, metric, priors.prior_of_point(pair[0].key, metric), same_session=True
+    def compare_metric_of_pair(
+        workload_and_axis_values: WorkloadAndAxisValues, metric: str
+    ) -> Comparison:
+        pair = pairs[workload_and_axis_values]
+        return compare_pair_metric(
+            pair, metric, priors.prior_of_point(pair[0].key, metric), is_same_session=True
         )
 
     cells, without = compared_metrics_and_skipped_points(

@@ -16,7 +16,7 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Final, NamedTuple, TypeVar
 
-from iolab.analysis.resume_checks import session_index
+from iolab.analysis.resume_checks import merged_session_index
 from iolab.core.configuration import Objective
 from iolab.core.metric import CheckResult, Metric, RunResult, VerdictLevel, worst_level
 from iolab.core.metric_spec import CombineRule, metric_spec
@@ -113,7 +113,7 @@ class PointSummary(Record):
         return (*self._left_out_notes(), *self._unsteady_notes(), *alone)
 
     @property
-    def count_by_steadiness(self) -> Mapping[SteadinessStatus, int]:
+    def run_count_by_steadiness(self) -> Mapping[SteadinessStatus, int]:
         """How many of the runs that entered have each status of their seconds."""
         return Counter(run.steadiness.status for run in self.results if run.steadiness is not None)
 
@@ -130,7 +130,7 @@ class PointSummary(Record):
     def _unsteady_notes(self) -> tuple[str, ...]:
         return tuple(
             f"{count} of {len(self.results)} runs {status.value}"
-            for status, count in self.count_by_steadiness.items()
+            for status, count in self.run_count_by_steadiness.items()
             if status is not SteadinessStatus.OK
         )
 
@@ -198,7 +198,7 @@ def keeps_search_limit(workload: Workload, result: RunResult) -> bool:
     return workload.job.meets_search_limit({key: m.value for key, m in result.metrics.items()})
 
 
-def headline_candidates(
+def best_point_candidates(
     workload: Workload, points: Iterable[PointSummary]
 ) -> tuple[PointSummary, ...]:
     """The trusted points that one may be called the best of.
@@ -235,12 +235,14 @@ def _do_all_runs_keep_search_limit(workload: Workload, point: PointSummary) -> b
     return all(keeps_search_limit(workload, run) for run in _done_runs_of_point(point))
 
 
-def differs_only_in_higher_load(axis_values: AxisValues, other: AxisValues) -> bool:
+def differs_only_in_higher_load(axis_values: AxisValues, lower_axis_values: AxisValues) -> bool:
     """Whether places differ in one number alone, which is higher at the first."""
     differing = [
-        (value, low) for value, low in zip(axis_values, other, strict=False) if value != low
+        (value, low)
+        for value, low in zip(axis_values, lower_axis_values, strict=False)
+        if value != low
     ]
-    if len(axis_values) != len(other) or len(differing) != 1:
+    if len(axis_values) != len(lower_axis_values) or len(differing) != 1:
         return False
     (((name, value), (other_name, low)),) = differing
     return name == other_name and isinstance(value, int) and isinstance(low, int) and value > low
@@ -257,8 +259,10 @@ def summarise_points(results: Sequence[RunResult], study: Study) -> tuple[PointS
     """
     groups = results_by_point(results)
     priors: dict[PointKey, PointPriors] = {}
-    for session in dict.fromkeys(session_index(runs[0]) for runs in groups.values()):
-        own = {key: runs for key, runs in groups.items() if session_index(runs[0]) == session}
+    for session in dict.fromkeys(merged_session_index(runs[0]) for runs in groups.values()):
+        own = {
+            key: runs for key, runs in groups.items() if merged_session_index(runs[0]) == session
+        }
         priors |= dict.fromkeys(own, fit_point_priors(own, study))
     place = point_sort_key(study)
     ordered = sorted(groups, key=place)
@@ -589,14 +593,14 @@ def _bin_log_half_width(metric: Metric) -> float:
 
 
 class SentinelAlarm(Record):
-    """The sentinel moved: by `change`, a log ratio, between the runs of these orders.
+    """The sentinel moved: by `log_ratio`, a log ratio, between the runs of these orders.
 
     The runs after `last_trusted_order` and before `moved_order` are in doubt; `moved_order` itself
     is the new state of the ground.
     """
 
     movement: SentinelMovement
-    change: float
+    log_ratio: float
     last_trusted_order: int
     moved_order: int
 
@@ -682,7 +686,7 @@ def results_with_sentinel_checks(
 def sentinel_alarm_text(alarm: SentinelAlarm) -> str:
     """The alarm as a sentence."""
     how = "jumped" if alarm.movement is SentinelMovement.JUMPED else "drifted"
-    change = percent_text(math.expm1(alarm.change), signed=True)
+    change = percent_text(math.expm1(alarm.log_ratio), signed=True)
     return (
         f"The sentinel {how} by {change} between runs {alarm.last_trusted_order} and "
         f"{alarm.moved_order}."
@@ -692,6 +696,10 @@ def sentinel_alarm_text(alarm: SentinelAlarm) -> str:
 def _sentinel_check(alarm: SentinelAlarm | None) -> CheckResult | None:
     if alarm is None:
         return None
-    evidence = {"change": alarm.change, "after": alarm.last_trusted_order, "at": alarm.moved_order}
+    evidence = {
+        "change": alarm.log_ratio,
+        "after": alarm.last_trusted_order,
+        "at": alarm.moved_order,
+    }
     message = f"{sentinel_alarm_text(alarm)} What this run measured may not be what the others did."
     return CheckResult(SENTINEL_CHECK_CODE, VerdictLevel.INDICATIVE, message, evidence)

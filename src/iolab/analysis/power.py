@@ -217,7 +217,7 @@ def meter_series(view: RunView) -> Iterator[MeterSeries]:
 
 def _load_begin_and_end_ns(view: RunView) -> tuple[int | None, int | None]:
     """When the first host's load began and the last one's ended, on the controller's clock."""
-    spans = [span for span in view.load.measured_part.host_windows if span is not None]
+    spans = [span for span in view.load.measured_part.whole_run_windows if span is not None]
     begin = min((span.start_ns for span in spans), default=None)
     return begin, max((span.end_ns for span in spans), default=None)
 

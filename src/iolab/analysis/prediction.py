@@ -40,8 +40,8 @@ class CurvePrediction(Record):
     """A curve, and what it says of the load that was requested, or the `reason` why nothing.
 
     `fixed_axis_values` are the values of its other axes, `measured_loads` its loads with rates.
-    `limited_by` is the resource whose use sets the prediction's limit. `verdict_level` is the worst
-    verdict behind it, `run_count` the smallest number of runs of a load.
+    `limiting_use` is the resource whose use sets the prediction's limit. `verdict_level` is the
+    worst verdict behind it, `min_run_count` the smallest number of runs of a load.
     """
 
     configuration: str
@@ -51,9 +51,9 @@ class CurvePrediction(Record):
     measured_loads: tuple[MeasuredLoad, ...]
     verdict_level: VerdictLevel
     prediction: Prediction | None
-    limited_by: ResourceUse | None
+    limiting_use: ResourceUse | None
     reason: str
-    run_count: int
+    min_run_count: int
 
     @property
     def unit(self) -> str:
@@ -65,7 +65,7 @@ def predict_curves(
     study: Study,
     points: Sequence[PointSummary],
     axis_name: str,
-    load: int,
+    requested_load: int,
     resources_of_point: ResourceReader,
     *,
     allow_any_distance: bool,
@@ -76,7 +76,7 @@ def predict_curves(
             workload,
             curve,
             axis_name,
-            load,
+            requested_load,
             resources_of_point,
             allow_any_distance=allow_any_distance,
         )
@@ -97,7 +97,7 @@ def _predict_curve(
     workload: Workload,
     curve: Sequence[PointSummary],
     axis_name: str,
-    load: int,
+    requested_load: int,
     resources_of_point: ResourceReader,
     *,
     allow_any_distance: bool,
@@ -106,20 +106,22 @@ def _predict_curve(
     used = [point for point in curve if point.is_trusted and point.metric_value(metric)]
     measured = tuple(_measured_load(point, axis_name, metric) for point in used)
     single = sum(_run_count_behind_rate(point, metric) < REPEATS_MIN for point in used)
-    reason = _no_prediction_reason(measured, load, single, allow_any_distance=allow_any_distance)
+    reason = _no_prediction_reason(
+        measured, requested_load, single, allow_any_distance=allow_any_distance
+    )
     busiest = None
     prediction = None
     if not reason:
         busiest = (
             _limiting_resource(resources_of_point(used[-1]), axis_name)
-            if load > measured[-1].load
+            if requested_load > measured[-1].load
             else None
         )
         limit = None
         if busiest is not None and busiest.share:
             # A resource that was used to that share leaves so much more, and no more.
             limit = measured[-1].rate / min(busiest.share, 1.0)
-        prediction = predict_rate(measured, load, limit)
+        prediction = predict_rate(measured, requested_load, limit)
     return CurvePrediction(
         configuration=curve[0].key.configuration,
         workload=workload.id,
@@ -128,9 +130,9 @@ def _predict_curve(
         measured_loads=measured,
         verdict_level=worst_level(point.verdict_level for point in used or curve),
         prediction=prediction,
-        limited_by=busiest,
+        limiting_use=busiest,
         reason=reason,
-        run_count=min((_run_count_behind_rate(point, metric) for point in used), default=0),
+        min_run_count=min((_run_count_behind_rate(point, metric) for point in used), default=0),
     )
 
 

@@ -66,7 +66,7 @@ class BestValue(Record):
         return metric_spec(self.metric).better
 
     @property
-    def has_valid_level(self) -> bool:
+    def is_not_invalid(self) -> bool:
         """Whether it may be claimed of anything: what is invalid is shown, and no more."""
         return self.verdict_level is not VerdictLevel.INVALID
 
@@ -170,7 +170,7 @@ def mean_rate_per_host(maximum: BestValue) -> Metric | None:
 
 def improvement_over(best: BestValue, base: BestValue | None) -> Metric | None:
     """A maximum's factor over another; None over itself, over none, or where either is invalid."""
-    if base is None or base is best or not (best.has_valid_level and base.has_valid_level):
+    if base is None or base is best or not (best.is_not_invalid and base.is_not_invalid):
         return None
     return improvement_factor(best.value, base.value, metric_spec(best.metric).better)
 
@@ -226,7 +226,7 @@ def fleets_with_single_client(
     return tuple(
         pair
         for fleet in maxima
-        if fleet.host_count != 1 and fleet.is_rate and fleet.has_valid_level
+        if fleet.host_count != 1 and fleet.is_rate and fleet.is_not_invalid
         for pair in islice(
             _fleet_with_single_client(configurations_by_id, fleet, (*single_client_bests, *maxima)),
             1,
@@ -252,7 +252,7 @@ def _fleet_with_single_client(
 ) -> Iterator[FleetAndSingleClient]:
     for single in single_client_bests:
         same = (single.workload, single.metric) == (fleet.workload, fleet.metric)
-        if not (same and single.host_count == 1 and single.has_valid_level):
+        if not (same and single.host_count == 1 and single.is_not_invalid):
             continue
         own = single.configuration == fleet.configuration
         if not own and not _is_subset_of_hosts(

@@ -118,8 +118,10 @@ def win_loss_findings(
                 run_keys=tuple(
                     key for cell in cells for key in _run_keys_of_both_sides(gains, cell, runs)
                 ),
-                apart_counts=tuple(sorted(unsupported.items())),
-                chance_count=sum(cell.comparison.is_significant_only_alone for cell in cells),
+                far_apart_counts_by_repeat_count=tuple(sorted(unsupported.items())),
+                significant_only_alone_count=sum(
+                    cell.comparison.is_significant_only_alone for cell in cells
+                ),
             )
 
 
@@ -515,7 +517,7 @@ def performance_recommendation(
 
 
 class ValueForMoney(Record):
-    """Best rates for money by configuration; no `scores` where these cannot be compared.
+    """Best rates for money by configuration; no scores where these cannot be compared.
 
     `performance_kinds` of performance count once each, over so many workloads. `is_certain` is
     whether comparisons support the lead; `lead_interval` is that over the next best, None where it
@@ -523,7 +525,7 @@ class ValueForMoney(Record):
     counts once.
     """
 
-    scores: Scores
+    scores_by_configuration: Scores
     workload_count: int
     performance_kinds: tuple[str, ...]
     depends_on_weighing: bool
@@ -637,7 +639,7 @@ def _capacity_recommendation(field: _MeasuredConfigurations) -> Recommendation:
         runner_up=second,
         lead_factor=scores[best] / scores[second],
         cost_divisor_text=field.cost_divisor_text,
-        compared_point_count=len(field.configuration_ids),
+        compared_configuration_count=len(field.configuration_ids),
         is_certain=scores[best] > scores[second],
         has_single_runs=False,
         need_dimensions=(),
@@ -670,7 +672,7 @@ def _performance_recommendation(
         runner_up=second,
         lead_factor=scores[best] / scores[second],
         cost_divisor_text=cost_divisor_text,
-        compared_point_count=len(field.configuration_ids),
+        compared_configuration_count=len(field.configuration_ids),
         is_certain=not depends_on_weighing and field.is_clear_leader(measure, best),
         has_single_runs=any(figure.value.low is None for figure in figures),
         need_dimensions=tuple(
@@ -681,9 +683,9 @@ def _performance_recommendation(
         metric="",
         verdict_level=worst_level(figure.verdict_level for figure in figures),
         run_keys=tuple(dict.fromkeys(key for figure in of_both for key in figure.run_keys)),
-        mean_kinds=field.performance_kinds,
-        leader_by_workload=leader if depends_on_weighing else "",
-        lead_factor_by_workload=(
+        performance_kinds=field.performance_kinds,
+        leader_if_workloads_weigh_equally=leader if depends_on_weighing else "",
+        lead_factor_if_workloads_weigh_equally=(
             by_workload[leader] / by_workload[next_best] if depends_on_weighing else 1.0
         ),
     )

@@ -39,7 +39,7 @@ def copied_bytes_in_window(answers: Sequence[WitnessAnswer], window: Window) -> 
 
 
 def rebuild_rate(
-    view: RunView, baseline_window: Window, rebuild: Window, witness: str
+    view: RunView, baseline_window: Window, rebuild_window: Window, witness_id: str
 ) -> Metric | None:
     """Bytes a second that were copied: as the witness counts them, or as the devices wrote them.
 
@@ -48,15 +48,15 @@ def rebuild_rate(
     as many as they did in the `baseline_window`, and what they write beyond that is of the rebuild.
     None where neither is known.
     """
-    answers = [a for a in all_witness_answers(view) if a.witness == witness]
-    counted = copied_bytes_in_window(answers, rebuild)
+    answers = [a for a in all_witness_answers(view) if a.witness == witness_id]
+    counted = copied_bytes_in_window(answers, rebuild_window)
     if counted is not None:
-        ends = _answers_with_rebuilt_bytes(answers, rebuild)
+        ends = _answers_with_rebuilt_bytes(answers, rebuild_window)
         return _rate_between_answers(counted, ends[0], ends[-1])
-    excess = _bytes_written_beyond_baseline(view, baseline_window, rebuild)
-    if excess is None or rebuild.seconds <= 0:
+    excess = _bytes_written_beyond_baseline(view, baseline_window, rebuild_window)
+    if excess is None or rebuild_window.seconds <= 0:
         return None
-    return Metric(max(excess, 0.0) / rebuild.seconds, "bytes/s")
+    return Metric(max(excess, 0.0) / rebuild_window.seconds, "bytes/s")
 
 
 def _answers_with_rebuilt_bytes(
@@ -90,7 +90,7 @@ def all_witness_answers(view: RunView) -> Sequence[WitnessAnswer]:
 def _bytes_written_beyond_baseline(
     view: RunView, baseline_window: Window, rebuild: Window
 ) -> float | None:
-    series = _member_write_series(view)
+    series = _target_device_write_series(view)
     if not series or baseline_window.seconds <= 0:
         return None
     devices = [
@@ -105,17 +105,17 @@ def _bytes_written_beyond_baseline(
     return devices[1] - factor * claimed[1] - idle
 
 
-def target_kernel_and_device_pairs(view: RunView) -> set[tuple[str, str]]:
+def boot_id_and_device_pairs_of_target(view: RunView) -> set[tuple[str, str]]:
     """The devices that the target stands on, each of a kernel once: boot and name."""
     kernels = boot_ids_by_host(view.facts)
     return {
         (kernels.get(host, host), name)
-        for host, names in _member_names_by_host(view).items()
+        for host, names in _target_leaf_device_names_by_host(view).items()
         for name in names
     }
 
 
-def _member_names_by_host(view: RunView) -> dict[str, frozenset[str]]:
+def _target_leaf_device_names_by_host(view: RunView) -> dict[str, frozenset[str]]:
     members: dict[str, frozenset[str]] = {}
     for host in view.hosts:
         target = view.target_of_host(host)
@@ -127,9 +127,9 @@ def _member_names_by_host(view: RunView) -> dict[str, frozenset[str]]:
     return members
 
 
-def _member_write_series(view: RunView) -> list[CounterSeries]:
+def _target_device_write_series(view: RunView) -> list[CounterSeries]:
     """What the target's devices wrote, each device of a kernel once."""
-    record, members = view.record, _member_names_by_host(view)
+    record, members = view.record, _target_leaf_device_names_by_host(view)
     kernels = boot_ids_by_host(view.facts)
     found: dict[tuple[str, str], CounterSeries] = {}
     for series in derive_counter_series(record.counters, record.host_names, {"disk": None}):

@@ -18,7 +18,7 @@ SEGMENTS_PER_SESSION: Final = 1000
 """Segments of the n-th of several sessions count from n times this on; no session has as many."""
 
 
-def session_index(result: RunResult) -> int:
+def merged_session_index(result: RunResult) -> int:
     """Which of several sessions that are looked at together made a result; 0 where there is one."""
     return result.segment // SEGMENTS_PER_SESSION
 
@@ -55,18 +55,18 @@ def results_with_resume_checks(
 
 
 def results_with_segment_checks(
-    results: Sequence[RunResult], facts: Sequence[Mapping[str, HostFacts]]
+    results: Sequence[RunResult], facts_by_segment: Sequence[Mapping[str, HostFacts]]
 ) -> tuple[RunResult, ...]:
     """The results with one more check where a curve's points are of several segments.
 
-    `facts` are those of each segment, the first one first. A curve is a workload in a
+    `facts_by_segment` are those of each segment, the first one first. A curve is a workload in a
     configuration. The check is valid while the hosts were the same, else indicative.
     """
     curves: dict[tuple[str, str], set[int]] = {}
     for result in results:
         curves.setdefault((result.configuration, result.workload), set()).add(result.segment)
     checks = {
-        curve: _changed_host_check(sorted(segments), facts)
+        curve: _hosts_of_segments_check(sorted(segments), facts_by_segment)
         for curve, segments in curves.items()
         if len(segments) > 1
     }
@@ -76,10 +76,14 @@ def results_with_segment_checks(
     )
 
 
-def _changed_host_check(
-    segment_numbers: Sequence[int], facts: Sequence[Mapping[str, HostFacts]]
+def _hosts_of_segments_check(
+    segment_numbers: Sequence[int], facts_by_segment: Sequence[Mapping[str, HostFacts]]
 ) -> CheckResult:
-    present = [facts[segment - 1] for segment in segment_numbers if segment <= len(facts)]
+    present = [
+        facts_by_segment[segment - 1]
+        for segment in segment_numbers
+        if segment <= len(facts_by_segment)
+    ]
     changed = [
         fault.message
         for before, after in pairwise(present)

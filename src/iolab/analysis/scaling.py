@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.bottleneck.decision import usl_fit_of_curve
-from iolab.analysis.pairs import compare_pair, incomparability_reason
+from iolab.analysis.pairs import compare_pair_metric, incomparability_reason
 from iolab.analysis.points import AxisValues, PointSummary, curves_along_load_axis, fit_point_priors
 from iolab.core.metric import Metric
 from iolab.core.study import Study
@@ -115,8 +115,8 @@ def _scaling_steps(
                 point.load_on_axis(HOSTS_AXIS), point, Metric(values[1] / values[0] * each, "share")
             )
             continue
-        ratio = compare_pair(
-            pair, metric, priors.prior_of_point(first.key, metric), same_session=True
+        ratio = compare_pair_metric(
+            pair, metric, priors.prior_of_point(first.key, metric), is_same_session=True
         )
         low, high = (None if end is None else end * each for end in (ratio.low, ratio.high))
         share = Metric(ratio.ratio * each, "share", low, high, len(point.results))

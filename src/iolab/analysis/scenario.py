@@ -164,10 +164,10 @@ class PerSecondHistograms:
         counts = np.bincount(self._bins[own], self._ios[own], BIN_COUNT)
         return np.asarray(counts, dtype=np.float64)
 
-    def percentile_ns(self, counts: Floats, share: float) -> float:
+    def percentile_ns(self, counts: Floats, quantile: float) -> float:
         """That of I/Os by the bin of their latency."""
         total = np.cumsum(counts)
-        return float(self._lat_ns[int(np.searchsorted(total, share * total[-1]))])
+        return float(self._lat_ns[int(np.searchsorted(total, quantile * total[-1]))])
 
     def mean_ns(self, counts: Floats) -> float:
         """Their mean latency."""
@@ -183,11 +183,13 @@ class PerSecondHistograms:
         """The p99 of each second, not a number where it has too few I/Os."""
         return self.percentiles_ns(0.99)
 
-    def percentiles_ns(self, share: float) -> Floats:
+    def percentiles_ns(self, quantile: float) -> Floats:
         """A percentile of each second, not a number where it has too few I/Os."""
         values = np.full(self.seconds, math.nan)
         for second in np.flatnonzero(self.ios_by_second >= IOS_MIN).tolist():
-            values[second] = self.percentile_ns(self.bin_counts(slice(second, second + 1)), share)
+            values[second] = self.percentile_ns(
+                self.bin_counts(slice(second, second + 1)), quantile
+            )
         return values
 
     def seconds_since_first_phase(self, real_ns: int) -> float:
@@ -223,7 +225,7 @@ class PerSecondHistograms:
     @cached_property
     def silences(self) -> tuple[Silence, ...]:
         """When streams returned nothing, the last ones until the end of the phases."""
-        return tuple(_silences(self._record, self.start_ns, self._end_ns, self._lat_ns))
+        return tuple(_find_silences(self._record, self.start_ns, self._end_ns, self._lat_ns))
 
     def longest_io_low_middle_high_s(self, counts: Floats) -> tuple[float, float, float]:
         """Lower edge, middle and upper edge of the longest bin of these; zeros of none.
@@ -284,7 +286,9 @@ def _longest_io_ns(record: RunRecord) -> int:
     return max((way.lat_max_ns for way in all_ways), default=0)
 
 
-def _silences(record: RunRecord, start_ns: int, end_ns: int, lat_ns: Floats) -> Iterator[Silence]:
+def _find_silences(
+    record: RunRecord, start_ns: int, end_ns: int, lat_ns: Floats
+) -> Iterator[Silence]:
     """Those of each host and direction.
 
     One began in the interval before those without I/Os and ended in the one after, which has those
@@ -472,7 +476,7 @@ def _phase_figures(
         seconds=span.seconds,
         ended_by=span.ended_by.value,
         iops=Metric(float(np.median(rates)) if rates.size else None, "1/s"),
-        baseline_share=_rate_share_of_baseline(
+        baseline_share=_rate_ratio_to_baseline(
             rates, second_histograms.ios_by_second[first], np.median
         ),
         lat_ns_p50=Metric(second_histograms.percentile_ns(counts, 0.5) if has_any else None, "ns"),
@@ -486,7 +490,7 @@ def _phase_figures(
         p99_ratio=ratios[1],
         mean_ratio=ratios[2],
         unequal_load=unequal,
-        served_share=_rate_share_of_baseline(
+        served_share=_rate_ratio_to_baseline(
             rates, second_histograms.ios_by_second[first], np.mean
         ),
     )
@@ -577,11 +581,11 @@ def neighbour_figures(view: RunView, scenario: ScenarioOutcome) -> tuple[Neighbo
     events = {event.id: event for event in scenario.events}
     names = dict.fromkeys(neighbour.event for neighbour in view.record.neighbours)
     return tuple(
-        _neighbour_figures(view, scenario, events[name]) for name in names if name in events
+        _figures_of_neighbour(view, scenario, events[name]) for name in names if name in events
     )
 
 
-def _neighbour_figures(
+def _figures_of_neighbour(
     view: RunView, scenario: ScenarioOutcome, event: EventOutcome
 ) -> NeighbourFigures:
     record = _record_of_neighbour(view.record, event.id)
@@ -787,7 +791,7 @@ def _unhealthy_spans_s(
         yield begin, end_s
 
 
-def _rate_share_of_baseline(
+def _rate_ratio_to_baseline(
     rates: Floats, baseline_rates: Floats, average: Callable[[Floats], Any]
 ) -> Metric:
     """The rate as a share of the baseline's, with the interval of means of blocks."""
@@ -974,14 +978,18 @@ def _seconds_to_baseline(
     if date is None:
         return None
     back_s = at + (date.value or 0.0)
-    if any(map(_is_surely_worse, (p for p in phases[1:-1] if p.start_s >= back_s))):
+    if any(map(_is_surely_worse_than_baseline, (p for p in phases[1:-1] if p.start_s >= back_s))):
         return None
-    if len(phases) > 1 and phases[-1].start_s >= back_s and _is_surely_worse(phases[-1]):
+    if (
+        len(phases) > 1
+        and phases[-1].start_s >= back_s
+        and _is_surely_worse_than_baseline(phases[-1])
+    ):
         return Metric(None, "s", low=max(second_histograms.seconds - at, 0.0))
     return date
 
 
-def _is_surely_worse(phase: PhaseFigures) -> bool:
+def _is_surely_worse_than_baseline(phase: PhaseFigures) -> bool:
     """Whether a phase has fewer I/Os or longer latencies than the first, as intervals tell."""
     ratios = (phase.p50_ratio, phase.mean_ratio)
     is_slower = any(ratio.low is not None and ratio.low > 1 + BAND_MIN for ratio in ratios)

@@ -37,10 +37,10 @@ from iolab.stats.stopping import (
 from iolab.text import percent_text
 from iolab.units import NS_PER_S
 
-Weights = Mapping[int, int]
+OperationWeights = Mapping[int, int]
 """How often a row of each operation counts as a whole one; 0 for those that are not named."""
 
-NO_WEIGHTS: Final[Weights] = {}
+NO_OPERATION_WEIGHTS: Final[OperationWeights] = {}
 """Where the rows of an interval are of one operation, each counts once."""
 
 _Points = tuple[Ints, Floats]
@@ -65,11 +65,13 @@ class FleetRateSeries(Record):
         return self.start_ns + round(second * NS_PER_S)
 
 
-def fleet_rate_series(record: RunRecord, weights: Weights = NO_WEIGHTS) -> FleetRateSeries | None:
+def fleet_rate_series(
+    record: RunRecord, operation_weights: OperationWeights = NO_OPERATION_WEIGHTS
+) -> FleetRateSeries | None:
     """The series of a record; None where its hosts shared no whole second."""
     each_host = row_indexes_by_host(record.intervals.host, len(record.hosts))
     hosts = [
-        _cumulative_ios_of_host(record, index, rows, weights)
+        _cumulative_ios_of_host(record, index, rows, operation_weights)
         for index, rows in enumerate(each_host)
     ]
     if not hosts or not all(hosts):
@@ -93,7 +95,7 @@ def _host_end_ns(host: HostRun, cumulative_ios_lines: list[_Points]) -> int:
 
 
 def _cumulative_ios_of_host(
-    record: RunRecord, host_index: int, rows: Ints, weights: Weights
+    record: RunRecord, host_index: int, rows: Ints, operation_weights: OperationWeights
 ) -> list[_Points]:
     """What a host did over time, by its rows; empty for nothing.
 
@@ -104,10 +106,11 @@ def _cumulative_ios_of_host(
     own_rows = rows[unique_io_mask(table.direction[rows])]
     if own_rows.size == 0:
         return []
-    if not weights:
+    if not operation_weights:
         return [_cumulative_ios_over_time(record, host_index, own_rows)]
     parts = (
-        (own_rows[table.direction[own_rows] == way], weight) for way, weight in weights.items()
+        (own_rows[table.direction[own_rows] == way], weight)
+        for way, weight in operation_weights.items()
     )
     lines = (
         (_cumulative_ios_over_time(record, host_index, rows), weight)
@@ -150,16 +153,18 @@ class SteadinessView(Record):
 
 
 def judge_steadiness(
-    record: RunRecord, preset: StoppingRuleSettings = RAW_BLOCK, weights: Weights = NO_WEIGHTS
+    record: RunRecord,
+    default_rule_settings: StoppingRuleSettings = RAW_BLOCK,
+    operation_weights: OperationWeights = NO_OPERATION_WEIGHTS,
 ) -> SteadinessView | None:
     """What the run's seconds are worth; None where they are too few to say.
 
-    By `preset` is judged what has no rule of its own.
+    By `default_rule_settings` is judged what has no rule of its own.
     """
-    series = fleet_rate_series(record, weights)
+    series = fleet_rate_series(record, operation_weights)
     if series is None:
         return None
-    settings = record.rule or _rule_for_fixed_length(len(series.counts), preset)
+    settings = record.rule or _rule_for_fixed_length(len(series.counts), default_rule_settings)
     if settings is None or len(series.counts) < BLOCKS_MIN * settings.block_s:
         return None
     decision = (
@@ -197,14 +202,16 @@ def _replay_stopping_rule(
 
 
 def _rule_for_fixed_length(
-    seconds: int, preset: StoppingRuleSettings
+    seconds: int, default_rule_settings: StoppingRuleSettings
 ) -> StoppingRuleSettings | None:
     """The settings for a run of that length; None for one too short to be judged."""
-    retained_s = min(preset.retained_s, seconds // _REMAINING)
-    retained_s = max(retained_s, 2 * preset.batches_min)
-    if seconds < preset.cut_least_s + retained_s:
+    retained_s = min(default_rule_settings.retained_s, seconds // _REMAINING)
+    retained_s = max(retained_s, 2 * default_rule_settings.batches_min)
+    if seconds < default_rule_settings.cut_least_s + retained_s:
         return None
-    return replace(preset, shortest_s=seconds, longest_s=seconds, retained_s=retained_s)
+    return replace(
+        default_rule_settings, shortest_s=seconds, longest_s=seconds, retained_s=retained_s
+    )
 
 
 def _planned_window_relative_mean_excess(

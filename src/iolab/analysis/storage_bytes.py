@@ -37,12 +37,12 @@ class ByteBalance(Record):
     the moved ones are None unless the disks of every node were counted.
     """
 
-    claimed_read: int
-    claimed_write: int
-    expected_read: float | None
-    expected_write: float | None
-    moved_read: int | None
-    moved_write: int | None
+    claimed_read_bytes: int
+    claimed_write_bytes: int
+    expected_read_bytes: float | None
+    expected_write_bytes: float | None
+    moved_read_bytes: int | None
+    moved_write_bytes: int | None
     node_bytes: tuple[StorageNodeBytes, ...]
 
 
@@ -69,12 +69,12 @@ def storage_byte_balance(
     counted = all(node.read_bytes is not None for node in nodes)
     once = distinct_device_deltas(((node.host, node.devices) for node in nodes), facts_by_host)
     return ByteBalance(
-        claimed_read=claimed[Direction.READ],
-        claimed_write=claimed[Direction.WRITE],
-        expected_read=claimed[Direction.READ] * factors.read_factor if factors else None,
-        expected_write=claimed[Direction.WRITE] * factors.write_factor if factors else None,
-        moved_read=sum(delta.read_bytes for delta in once) if counted else None,
-        moved_write=sum(delta.write_bytes for delta in once) if counted else None,
+        claimed_read_bytes=claimed[Direction.READ],
+        claimed_write_bytes=claimed[Direction.WRITE],
+        expected_read_bytes=claimed[Direction.READ] * factors.read_factor if factors else None,
+        expected_write_bytes=claimed[Direction.WRITE] * factors.write_factor if factors else None,
+        moved_read_bytes=sum(delta.read_bytes for delta in once) if counted else None,
+        moved_write_bytes=sum(delta.write_bytes for delta in once) if counted else None,
         node_bytes=nodes,
     )
 

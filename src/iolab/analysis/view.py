@@ -37,7 +37,7 @@ class HostKindQueries(Protocol):
     def self_limited_hosts(self, view: RunView) -> frozenset[str]:
         """Those that were their own limit."""
 
-    def hosts_with_external_cpu_count(self, view: RunView) -> frozenset[str]:
+    def hosts_with_externally_counted_cpu_use(self, view: RunView) -> frozenset[str]:
         """Those whose processors' use something else counts."""
 
     def hypervisor_results(self, view: RunView) -> tuple[HypervisorResult, ...]:
@@ -91,10 +91,10 @@ class RunView(Record, dict=True):
         return frozenset().union(*(kind.self_limited_hosts(self) for kind in self.host_kinds))
 
     @cached_property
-    def hosts_with_external_cpu_count(self) -> frozenset[str]:
+    def hosts_with_externally_counted_cpu_use(self) -> frozenset[str]:
         """Hosts whose processors' use is counted from outside: what they say of it counts less."""
         return frozenset().union(
-            *(kind.hosts_with_external_cpu_count(self) for kind in self.host_kinds)
+            *(kind.hosts_with_externally_counted_cpu_use(self) for kind in self.host_kinds)
         )
 
     @property
@@ -213,7 +213,7 @@ class RunView(Record, dict=True):
         """The part of the run that counts for this host, on the controller's clock."""
         if self.load.measured_part.common_window is not None:
             return self.load.measured_part.common_window
-        window = self.load.measured_part.host_windows[host_index]
+        window = self.load.measured_part.whole_run_windows[host_index]
         if window is None:
             return None
         start = min(window.start_ns + round(self.record.warmup_s * 1e9), window.end_ns)
@@ -223,29 +223,29 @@ class RunView(Record, dict=True):
         self,
         host_index: int,
         scope: str,
-        name: str | None,
+        device_name: str | None,
         metric: str,
         window: Window | None = None,
     ) -> float | None:
         """The mean over the measured window of one host's telemetry, None where it is not known.
 
-        `window` is looked at in place of the measured one. `name` None takes every device of the
-        scope. Each step weighs as much as it shares with the window: a sample of ten seconds that
-        began before it tells mostly of what came before.
+        `window` is looked at in place of the measured one. `device_name` None takes every device of
+        the scope. Each step weighs as much as it shares with the window: a sample of ten seconds
+        that began before it tells mostly of what came before.
         """
         window = window or self.measured_window(host_index)
         return self.mean_telemetry_of_named_host(
-            self.hosts[host_index].host, scope, name, metric, window
+            self.hosts[host_index].host, scope, device_name, metric, window
         )
 
     def mean_telemetry_of_named_host(
-        self, host: str, scope: str, name: str | None, metric: str, window: Window | None
+        self, host: str, scope: str, device_name: str | None, metric: str, window: Window | None
     ) -> float | None:
         """The same of any host by its name, watched ones too; None without a window."""
         values: list[Floats] = []
         weights: list[Floats] = []
         for series in self.counter_series(host, scope, metric):
-            if window is None or (name is not None and series.name != name):
+            if window is None or (device_name is not None and series.name != device_name):
                 continue
             shared = self.step_overlap_ns(series, window)
             counted = (shared > 0) & np.isfinite(series.value)

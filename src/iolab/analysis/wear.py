@@ -16,11 +16,11 @@ from msgspec.structs import replace
 
 from iolab.analysis.drive_pages import (
     DATA_UNIT_BYTES,
-    MediaBytes,
+    MediaBytesWritten,
     SmartCounters,
-    endurance_bytes,
     media_bytes,
     power_measurement,
+    rated_endurance_bytes,
     smart_counters,
 )
 from iolab.analysis.storage_bytes import leaf_device_names
@@ -109,34 +109,34 @@ class DriveCounterChange(Record):
         return max(self.smart_after.throttled_s - self.smart_before.throttled_s, 0)
 
     @property
-    def block_bytes(self) -> int:
+    def block_layer_written_bytes(self) -> int:
         """What the block layer wrote on the drive, in bytes."""
         return self.delta.write_bytes if self.delta else 0
 
     @property
     def has_stuck_counters(self) -> bool:
         """Whether the drive counted nothing while so much was written that it must have."""
-        expected = self.block_bytes // DATA_UNIT_BYTES
+        expected = self.block_layer_written_bytes // DATA_UNIT_BYTES
         return (
             self.smart_after is not None and expected >= STEPS_MIN and self.written_data_units == 0
         )
 
     @property
-    def foreign_bytes(self) -> int:
+    def foreign_written_bytes(self) -> int:
         """What the drive counted as written beyond the block layer's bytes, if certainly so."""
         least = (self.written_data_units - 1) * DATA_UNIT_BYTES
-        own = self.block_bytes + self.other_block_bytes
+        own = self.block_layer_written_bytes + self.other_block_bytes
         excess = least - own
         is_foreign = excess > max(FOREIGN_SHARE * own, DATA_UNIT_BYTES)
         return min(excess, NUMBER_MAX) if is_foreign else 0
 
 
-def drive_changes(view: RunView, host_index: int) -> Iterator[DriveCounterChange]:
+def drive_counter_changes(view: RunView, host_index: int) -> Iterator[DriveCounterChange]:
     """Every drive of a host of the run whose log pages were asked for."""
     host = view.hosts[host_index]
     deltas = {delta.device: delta for delta in host.devices}
     for readings in host.drives:
-        change = _drive_change(host, readings, deltas.get(readings.before.device))
+        change = _drive_counter_change(host, readings, deltas.get(readings.before.device))
         others = [
             other.before.device
             for other in host.drives
@@ -165,7 +165,7 @@ def is_same_drive(reading: DriveReading, other: DriveReading) -> bool:
     )
 
 
-def _drive_change(
+def _drive_counter_change(
     host: HostRun, readings: DriveReadingPair, delta: DeviceDelta | None
 ) -> DriveCounterChange:
     before, after = readings.before, readings.after
@@ -187,7 +187,7 @@ def drive_wear_of_run(view: RunView) -> tuple[DriveWear, ...]:
     return tuple(
         _drive_wear(view, index, change)
         for index in range(len(view.hosts))
-        for change in drive_changes(view, index)
+        for change in drive_counter_changes(view, index)
     )
 
 
@@ -200,7 +200,7 @@ def _drive_wear(view: RunView, host_index: int, change: DriveCounterChange) -> D
         device=change.before.device,
         model=model,
         is_emulated=model.startswith(EMULATED_MODELS),
-        block_bytes=change.block_bytes,
+        block_bytes=change.block_layer_written_bytes,
         application_bytes=view.application_written_bytes(host_index) if is_only_drive else None,
         engine_bytes=view.engine_written_bytes(host_index) if is_only_drive else None,
         throttled_s=change.throttled_s,
@@ -228,7 +228,7 @@ def _drive_wear(view: RunView, host_index: int, change: DriveCounterChange) -> D
     )
     if grown < 0:
         return replace(wear, reason="the counter of what the flash wrote fell")
-    rated = endurance_bytes(change.before)
+    rated = rated_endurance_bytes(change.before)
     wear = replace(
         wear,
         media_bytes=_counter_difference_metric(grown, step),
@@ -237,7 +237,9 @@ def _drive_wear(view: RunView, host_index: int, change: DriveCounterChange) -> D
     )
     if reason := _no_amplification_reason(view, change, grown, step):
         return replace(wear, reason=reason)
-    return replace(wear, write_amplification=write_amplification(change.block_bytes, grown, step))
+    return replace(
+        wear, write_amplification=write_amplification(change.block_layer_written_bytes, grown, step)
+    )
 
 
 def write_amplification(block_bytes: int, media_bytes: int, step_bytes: int) -> Metric:
@@ -308,7 +310,7 @@ def _counter_sum_ratio(counter_metrics: Sequence[Metric], divisor_bytes: int) ->
     return Metric(value, RATIO_UNIT, low, high)
 
 
-def media_counter_step_bytes(before: MediaBytes, after: MediaBytes) -> int:
+def media_counter_step_bytes(before: MediaBytesWritten, after: MediaBytesWritten) -> int:
     """What the counter counts in: as specified, else the largest step that both readings allow."""
     return before.step_bytes or math.gcd(before.written_bytes, after.written_bytes) or 1
 
@@ -337,11 +339,11 @@ def _no_amplification_reason(
     """Why no write amplification can be told, with what would do; "" where it can."""
     if change.has_stuck_counters:
         return "the drive's counters stood still"
-    if foreign := change.foreign_bytes:
+    if foreign := change.foreign_written_bytes:
         return f"something else wrote {format_bytes(foreign)} on the drive"
     steady = view.steadiness_view.steadiness.status if view.steadiness_view else None
     short_by = max(
-        STEPS_MIN * DATA_UNIT_BYTES / max(change.block_bytes, 1),
+        STEPS_MIN * DATA_UNIT_BYTES / max(change.block_layer_written_bytes, 1),
         STEPS_MIN * counter_step_bytes / max(media_bytes, 1),
     )
     if short_by > 1:
@@ -352,8 +354,8 @@ def _no_amplification_reason(
 
 
 def _run_too_short_text(view: RunView, change: DriveCounterChange, length_factor: float) -> str:
-    text = f"the run wrote only {format_bytes(change.block_bytes)}"
+    text = f"the run wrote only {format_bytes(change.block_layer_written_bytes)}"
     seconds = float(view.load.seconds.max()) if view.load.seconds.size else 0.0
-    if not change.block_bytes or not seconds:
+    if not change.block_layer_written_bytes or not seconds:
         return text
     return f"{text}: a run of {format_duration_s(math.ceil(length_factor * seconds))} would do"

@@ -70,13 +70,13 @@ class Window(Record):
 class MeasuredPart(Record):
     """What of a record is measured.
 
-    `host_windows` holds each host's whole run from first to last I/O (None: no interval).
+    `whole_run_windows` holds each host's whole run from first to last I/O (None: no interval).
     `common_window` is the window that all hosts share, None when there is none. `interval_mask`
     marks the rows that count, and `bin_group_mask` the `bin_groups` of the bins: those inside the
     common window, or where there is none, inside each host's own.
     """
 
-    host_windows: tuple[Window | None, ...]
+    whole_run_windows: tuple[Window | None, ...]
     common_window: Window | None
     interval_mask: Mask
     bin_groups: BinGroups

@@ -237,7 +237,9 @@ def _offer_evaluation_lines(
         if fit.energy is not None:
             yearly = f"{fit.energy.cost_per_year:,.0f} {fit.offer.currency} a year"
             watts = value_text(fit.energy.watts, "W")
-            machines = " of the machines that made the load" if fit.energy.is_of_clients else ""
+            machines = (
+                " of the machines that made the load" if fit.energy.covers_only_clients else ""
+            )
             cost += f", energy {yearly} at {watts}{machines}"
         heading = Text(fit.status_when_scaled.value, _STYLES[fit.status_when_scaled.value])
         yield Text("  ").join(
@@ -319,7 +321,7 @@ def _offer_evaluation_document(evaluation: OfferEvaluation) -> dict[str, Any]:
         "currency": evaluation.offer.currency,
         "watts": evaluation.energy and evaluation.energy.watts,
         "watts_of": evaluation.energy
-        and ("clients" if evaluation.energy.is_of_clients else "nodes"),
+        and ("clients" if evaluation.energy.covers_only_clients else "nodes"),
         "energy_cost_per_year": evaluation.energy and evaluation.energy.cost_per_year,
         "parts": [
             {

@@ -297,7 +297,7 @@ def comparison_lines(comparison: ComparisonResult) -> Iterator[RenderableType]:
         [(name, literal_text(_comparison_side_text(side))) for name, side in sides]
     )
     yield ""
-    if comparison.same_session:
+    if comparison.is_same_measurement:
         yield literal_text(f"Note: {SAME_SESSION}.")
     elif not comparison.differences:
         yield literal_text("Nothing else differs: studies, hosts and versions are the same.")
@@ -316,7 +316,7 @@ def comparison_lines(comparison: ComparisonResult) -> Iterator[RenderableType]:
         ratio = ratio_with_interval_text(overall.ratio, overall.low, overall.high)
         yield Text(f"{capitalised(subject)}: {ratio}")
     yield from _skipped_point_lines(comparison)
-    if not comparison.same_session:
+    if not comparison.is_same_measurement:
         yield ""
         sentences = list(comparison_sentences(comparison))
         yield from (literal_text(text, "bold") for text in sentences[:SENTENCES_MAX])
@@ -492,7 +492,7 @@ def history(
     output_format: OutputFormat,
 ) -> None:
     """Find where results changed over many sessions."""
-    from iolab.analysis.comparison import find_history_changes, forbidding_differences_by_session
+    from iolab.analysis.comparison import build_session_history, forbidding_differences_by_session
     from iolab.report.comparison import history_document
 
     sides = _read_session_sides(directories)
@@ -500,7 +500,7 @@ def history(
     if not allow_differences:
         for place, differences in forbidding_differences_by_session(sides).items():
             require_comparable(differences, sides[place].name)
-    tracked = find_history_changes(sides, tuple(workload or ()), tuple(metric or ()))
+    tracked = build_session_history(sides, tuple(workload or ()), tuple(metric or ()))
     if not tracked.metric_histories:
         raise UsageError(
             "No session has a value that could be tracked.", "Give other sessions or metrics."
@@ -534,7 +534,7 @@ def _read_session_sides(names: Sequence[str]) -> list[ComparisonSide]:
         )
         is not None
     ]
-    sides.sort(key=lambda side: (side.created_real_ns, side.session))
+    sides.sort(key=lambda side: (side.created_real_ns, side.session_id))
     faults = tuple(
         Fault(
             f"{quote_value(side.name)} is the same session as {quote_value(earlier.name)}.",
@@ -542,7 +542,7 @@ def _read_session_sides(names: Sequence[str]) -> list[ComparisonSide]:
         )
         for number, side in enumerate(sides)
         for earlier in sides[:number]
-        if side.is_same_as(earlier)
+        if side.is_same_measurement_as(earlier)
     )
     if faults:
         raise UsageError("A session is given twice.", "Its values would count twice.", faults)

@@ -132,7 +132,7 @@ def prediction_document(
                 "unit": curve.unit,
                 "level": curve.verdict_level.value,
                 "n": len(curve.measured_loads),
-                "runs": curve.run_count,
+                "runs": curve.min_run_count,
                 "measured": [
                     {
                         "load": point.load,
@@ -150,8 +150,8 @@ def prediction_document(
                     "law": curve.prediction.law.value,
                     "limit": curve.prediction.limit,
                     "limited_by": None
-                    if curve.limited_by is None
-                    else limiting_resource_text(curve.limited_by),
+                    if curve.limiting_use is None
+                    else limiting_resource_text(curve.limiting_use),
                 },
                 "reason": curve.reason,
             }
@@ -187,7 +187,7 @@ def _predicted_rate_lines(
                 None,
                 (
                     prediction.law.value,
-                    f"n={curve.run_count} a load",
+                    f"n={curve.min_run_count} a load",
                     prediction_caveat(curve, load),
                 ),
             )

@@ -183,7 +183,7 @@ def declare_metrics(specs: Iterable[MetricSpec]) -> None:
             raise ValueError(f"two kinds of load declare the metric {spec.key!r} differently")
 
 
-def declared_metrics() -> tuple[MetricSpec, ...]:
+def load_declared_metrics() -> tuple[MetricSpec, ...]:
     """Those of all kinds of load besides rates and latencies of operations."""
     return tuple(_DECLARED.values())
 

@@ -353,7 +353,7 @@ def _node_byte_comparison_answers(
     moved_read_and_write_bytes: tuple[int, int],
     evidence: EvidenceValues,
 ) -> Iterator[CheckAnswer]:
-    spans = [span.seconds for span in view.load.measured_part.host_windows if span is not None]
+    spans = [span.seconds for span in view.load.measured_part.whole_run_windows if span is not None]
     slack = byte_counts.device_count * (
         SLACK_BYTES + BACKGROUND_BYTES_PER_S * max(spans, default=0.0)
     )
@@ -414,6 +414,6 @@ class GuestAnalysis:
         HostKindCheckSlot.PROCESSORS_FREE: (check_guest_starved,),
     }
     self_limited_hosts = staticmethod(self_limited_guests)
-    hosts_with_external_cpu_count = staticmethod(guests_with_node_counted_cpu)
+    hosts_with_externally_counted_cpu_use = staticmethod(guests_with_node_counted_cpu)
     hypervisor_results = staticmethod(hypervisor_results)
     kind_specific_resource_uses = staticmethod(guest_iops_limit_uses)

@@ -18,8 +18,8 @@ from iolab.core.metric_spec import (
     BetterDirection,
     CombineRule,
     MetricSpec,
-    declared_metrics,
     is_declared_metric,
+    load_declared_metrics,
     metric_spec,
 )
 from iolab.core.wear import RATIO_UNIT
@@ -185,7 +185,7 @@ def _higher_is_better_specs_by_name() -> dict[str, MetricSpec]:
     """Metrics that kinds of load declare and that are better when higher."""
     return {
         _requirement_metric_name(spec): spec
-        for spec in declared_metrics()
+        for spec in load_declared_metrics()
         if spec.better is BetterDirection.HIGHER
     }
 
@@ -194,7 +194,7 @@ def _lower_is_better_specs_by_name() -> dict[str, MetricSpec]:
     """Times and factors that are declared and are better when lower."""
     return {
         _requirement_metric_name(spec): spec
-        for spec in declared_metrics()
+        for spec in load_declared_metrics()
         if spec.better is BetterDirection.LOWER and spec.unit in _MAXIMUM_UNITS
     }
 
@@ -750,7 +750,7 @@ def _scaled_cost(offer: Offer, node_count: int | None) -> float | None:
 def _scaled_energy(offer: Offer, node_count: int | None) -> EnergyCost | None:
     """As the cost: each node takes as much. Clients take what they take, however many nodes."""
     energy = offer.energy
-    if energy is None or energy.is_of_clients or not (node_count and offer.node_count):
+    if energy is None or energy.covers_only_clients or not (node_count and offer.node_count):
         return energy
     share = node_count / offer.node_count
     return EnergyCost(energy.watts * share, energy.cost_per_year * share)

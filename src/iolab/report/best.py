@@ -19,8 +19,8 @@ from iolab.analysis.points import (
     REPLICATED,
     AxisValues,
     PointSummary,
+    best_point_candidates,
     finite_metric_value,
-    headline_candidates,
 )
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Metric, RunResult, VerdictLevel
@@ -226,7 +226,7 @@ def best_point_headline(
 ) -> BestPointHeadline:
     """The best of these points by metric `metric_key`."""
     measured = [point for point in points if point.metric_value(metric_key) is not None]
-    candidates = headline_candidates(workload, measured) or measured
+    candidates = best_point_candidates(workload, measured) or measured
     compared = [
         figures for point in candidates if (figures := point_figures(point, metric_key)) is not None
     ]

@@ -455,7 +455,7 @@ def _load_step_without_busy_resource_text(finding: BottleneckFinding) -> str:
 
 def _usl_contention_clause(finding: BottleneckFinding) -> str:
     """The law's contention where it is any."""
-    law = finding.contention_law
+    law = finding.usl_fit
     if law is None or law.sigma < SERIAL_SHARE_SHOWN:
         return ""
     return f"; by the Universal Scalability Law {percent_text(law.sigma)} of the work is serial"

@@ -80,16 +80,17 @@ def _lead_over_all_sentence(
         for name in (
             performance.configuration,
             performance.runner_up,
-            performance.leader_by_workload,
+            performance.leader_if_workloads_weigh_equally,
         )
     )
     beginning = f"Over {_all_text(count) if count == workload_count else count} workloads"
     lead = ratio_text(performance.lead_factor)
-    if performance.leader_by_workload:
-        kinds = kind_weights_text(performance.mean_kinds)
+    if performance.leader_if_workloads_weigh_equally:
+        kinds = kind_weights_text(performance.performance_kinds)
         return (
             f"{beginning} which leads depends on the weighing: {best} by {lead} ({kinds}), {other} "
-            f"by {ratio_text(performance.lead_factor_by_workload)} where each counts the same."
+            f"by {ratio_text(performance.lead_factor_if_workloads_weigh_equally)} "
+            "where each counts the same."
         )
     sure = "which is sure" if performance.is_certain else "not decided"
     return f"{beginning} {best} has {lead} the rates of {second}, {sure}."

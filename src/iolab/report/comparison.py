@@ -75,7 +75,7 @@ def comparison_document(comparison: ComparisonResult) -> dict[str, Any]:
         "format": FORMAT,
         "baseline": comparison_side_document(comparison.baseline),
         "candidate": comparison_side_document(comparison.candidate),
-        "same_session": comparison.same_session,
+        "same_session": comparison.is_same_measurement,
         "thresholds": {"noise": NOISE_THRESHOLD, "same_within": SAME_WITHIN},
         "differences": [difference_document(difference) for difference in comparison.differences],
         "rows": [_comparison_row_document(row) for row in comparison.compared_metrics],
@@ -92,7 +92,7 @@ def comparison_side_document(side: ComparisonSide) -> dict[str, Any]:
     """What a side is: its session, study and configuration."""
     return {
         "name": side.name,
-        "session": side.session,
+        "session": side.session_id,
         "created_real_ns": side.created_real_ns,
         "study": side.study.id,
         "scale": side.study.scale,
@@ -260,7 +260,7 @@ def _comparison_sentence(
 def short_side_names(comparison: ComparisonResult) -> tuple[str, str]:
     """How the two sides are called: by configuration within a session, else by session."""
     baseline, candidate = comparison.baseline, comparison.candidate
-    if baseline.session == candidate.session:
+    if baseline.session_id == candidate.session_id:
         return baseline.configuration.id, candidate.configuration.id
     return baseline.name, candidate.name
 

@@ -177,11 +177,11 @@ def _best_configurations_sentence(
         lambda best: best.workload,
     ).values():
         pick = min if own[0].better is BetterDirection.LOWER else max
-        sound = [figure for figure in own if figure.has_valid_level] or own
+        sound = [figure for figure in own if figure.is_not_invalid] or own
         best = pick(sound, key=lambda figure: figure.value.value or 0.0)
         who = f" by {styles[best.configuration].title}" if several and len(own) > 1 else ""
         at = f" at {axis_values_text(best.axis_values)}" if best.axis_values else ""
-        doubt = "" if best.has_valid_level else ", invalid"
+        doubt = "" if best.is_not_invalid else ", invalid"
         sentences.append(f"{best.title}: {metric_value_text(best.value)}{who}{at}{doubt}")
     return f"{first_statements_sentence(sentences)} {_worst_verdict_sentence(figures_with_hosts)}"
 

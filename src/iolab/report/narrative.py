@@ -194,18 +194,20 @@ def _win_loss_sentence(finding: WinLossFinding, names: ConfigurationNames) -> st
         ComparisonVerdict.SAME: "the same in {}",
         ComparisonVerdict.INCONCLUSIVE: NOT_DISTINGUISHABLE + " in {}",
     }
-    unsupported = finding.chance_count + sum(number for _, number in finding.apart_counts)
+    unsupported = finding.significant_only_alone_count + sum(
+        number for _, number in finding.far_apart_counts_by_repeat_count
+    )
     counts = [
         (verdict, number - unsupported * (verdict is ComparisonVerdict.INCONCLUSIVE))
         for verdict, number in finding.verdict_counts
     ]
     parts = [words[verdict].format(number) for verdict, number in counts if number]
-    if finding.chance_count:
-        parts.append(f"apart in {finding.chance_count}, which {MAYBE_CHANCE}")
+    if finding.significant_only_alone_count:
+        parts.append(f"apart in {finding.significant_only_alone_count}, which {MAYBE_CHANCE}")
     parts += [
         f"more than {percent_text(CLOSE_RATIO - 1)} apart but not supported by "
         f"{counted_noun(repeats, 'repeat')} in {number}"
-        for repeats, number in finding.apart_counts
+        for repeats, number in finding.far_apart_counts_by_repeat_count
     ]
     total = sum(number for _, number in finding.verdict_counts)
     if not parts or total + finding.skipped_count == 1:
@@ -327,8 +329,8 @@ def recommendation_sentence(recommendation: Recommendation, names: Configuration
         if recommendation.verdict_level is not None
         else ""
     )
-    if recommendation.leader_by_workload:
-        leader = names.title(recommendation.leader_by_workload)
+    if recommendation.leader_if_workloads_weigh_equally:
+        leader = names.title(recommendation.leader_if_workloads_weigh_equally)
         choice = f", {_lead_by_weighting_text(recommendation, best, leader)}"
     elif recommendation.is_certain:
         choice = f": {best}, {_NEED_TEXTS[recommendation.need](recommendation, second)}"
@@ -342,7 +344,7 @@ def _lead_by_weighting_text(
 ) -> str:
     """Who leads by kinds of performance, and who by workloads, where these are not the same."""
     of = _UNDECIDED_FIGURES[recommendation.need](recommendation)
-    factor = ratio_text(recommendation.lead_factor_by_workload)
+    factor = ratio_text(recommendation.lead_factor_if_workloads_weigh_equally)
     where = (
         f"each is weakest of {counted_noun(len(recommendation.workloads), 'workload')}"
         if recommendation.need is BuyerNeed.BALANCE
@@ -440,7 +442,7 @@ def _per_cost_suffix(recommendation: Recommendation) -> str:
 
 def _over_workloads_suffix(recommendation: Recommendation) -> str:
     several = len(recommendation.workloads) > 1
-    kinds = recommendation.mean_kinds
+    kinds = recommendation.performance_kinds
     of = f", {kind_weights_text(kinds)}" if len(kinds) > 1 else ""
     mean = f" (geometric mean{of})" if several else ""
     return f" over {counted_noun(len(recommendation.workloads), 'workload')}{mean}"

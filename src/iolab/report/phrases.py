@@ -399,7 +399,7 @@ def _max_load_sentence(load: MaxLoadFinding) -> str:
     limit = load_search_limit_text(load.search.workload)
     start = f"{_search_title(load.search)}: "
     if not highest.is_bounded:
-        beyond = highest.load >= load.saturation / 2
+        beyond = highest.load >= load.saturation_rate / 2
         text = (
             f"{limit} holds up to the maximum without a rate"
             if beyond
@@ -414,7 +414,8 @@ def _max_load_sentence(load: MaxLoadFinding) -> str:
         text += "" if highest.is_settled else " (the search ended before it was settled)"
     if highest.verified is not None:
         text += f"; verified at {metric_value_text(Metric(highest.verified, IOPS_UNIT))}"
-    return f"{start}{text}; without a rate {metric_value_text(Metric(load.saturation, IOPS_UNIT))}."
+    saturation = metric_value_text(Metric(load.saturation_rate, IOPS_UNIT))
+    return f"{start}{text}; without a rate {saturation}."
 
 
 def _listed_load_sentence(load: ListedLoadFinding) -> str:
@@ -426,9 +427,9 @@ def _listed_load_sentence(load: ListedLoadFinding) -> str:
         text = f"{limit} is kept up to {load.axis_name} {load.highest_load}"
         if load.exceeding_load is not None:
             text += f", and no longer at {load.exceeding_load}"
-        elif load.is_settled:
+        elif load.is_search_complete:
             text += ", the highest that is listed"
-    rest = "" if load.is_settled else " (the search ended before it was settled)"
+    rest = "" if load.is_search_complete else " (the search ended before it was settled)"
     return f"{start}{text}, by {counted_noun(load.run_count, 'run')}{rest}."
 
 
@@ -505,13 +506,13 @@ def _max_load_document(load: MaxLoadFinding) -> dict[str, Any]:
     highest = load.highest_load
     return {
         **_search_document(load.search),
-        "metric": load.limit.metric,
-        "limit_ns": load.limit.latency_ns,
+        "metric": load.latency_limit.metric,
+        "limit_ns": load.latency_limit.latency_ns,
         "iops": highest.load,
         "low": highest.low,
         "high": highest.high,
         "verified_iops": highest.verified,
-        "saturation_iops": load.saturation,
+        "saturation_iops": load.saturation_rate,
         "bounded": highest.is_bounded,
         "settled": highest.is_settled,
         "runs": highest.run_count,
@@ -525,7 +526,7 @@ def _listed_load_document(load: ListedLoadFinding) -> dict[str, Any]:
         "limit": load_search_limit_text(load.search.workload),
         "highest": load.highest_load,
         "exceeding": load.exceeding_load,
-        "settled": load.is_settled,
+        "settled": load.is_search_complete,
         "runs": load.run_count,
     }
 

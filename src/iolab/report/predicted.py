@@ -119,11 +119,11 @@ def prediction_caveat(outcome: CurvePrediction, load: int) -> str:
     parts = []
     if (
         prediction.limit is not None
-        and outcome.limited_by is not None
+        and outcome.limiting_use is not None
         and prediction.high >= prediction.limit
     ):
         limit = value_text(prediction.limit, outcome.unit)
-        parts.append(f"at most {limit} by {limiting_resource_text(outcome.limited_by)}")
+        parts.append(f"at most {limit} by {limiting_resource_text(outcome.limiting_use)}")
     if load > (last := outcome.measured_loads[-1].load):
         parts.append(
             f"{load / last:.2g} times the largest measured load: a bend or fall there is not seen"
@@ -153,7 +153,7 @@ def _prediction_evidence_table(
                 else DASH
             ),
             *_predicted_rate_cells(outcome),
-            Cell(str(outcome.run_count) if outcome.run_count else DASH),
+            Cell(str(outcome.min_run_count) if outcome.min_run_count else DASH),
             Cell(outcome.prediction.law.value if outcome.prediction else DASH),
             Cell(prediction_caveat(outcome, requested_load.load)),
         )
@@ -240,7 +240,7 @@ def _prediction_dot(outcome: CurvePrediction, styles: SeriesStyles) -> Dot:
         Metric(None, outcome.unit)
         if prediction is None
         else Metric(
-            prediction.rate, outcome.unit, prediction.low, prediction.high, outcome.run_count
+            prediction.rate, outcome.unit, prediction.low, prediction.high, outcome.min_run_count
         )
     )
     level = worst_level((outcome.verdict_level, VerdictLevel.INDICATIVE))

@@ -147,7 +147,7 @@ def _cost_and_value_for_money_charts(
     rates = [
         quotient
         for quotient in rate_quotients(priced, [figure.best_value for figure in figures_with_hosts])
-        if quotient.divisor.divisor_kind is DivisorKind.COST and quotient.dividend.has_valid_level
+        if quotient.divisor.divisor_kind is DivisorKind.COST and quotient.dividend.is_not_invalid
     ]
     verdicts = {figure.best_value: figure.verdict_cell(anchors) for figure in figures_with_hosts}
     titles = {name: style.title for name, style in styles.items()}
@@ -263,11 +263,11 @@ def _largest_quotients_sentence(groups: Sequence[Sequence[Quotient]], styles: Se
     """Of each group the largest, and of whom."""
     sentences = []
     for of in groups:
-        sound = [quotient for quotient in of if quotient.dividend.has_valid_level] or of
+        sound = [quotient for quotient in of if quotient.dividend.is_not_invalid] or of
         best = max(sound, key=lambda quotient: quotient.value.value or 0.0)
         name = styles[best.dividend.configuration].title
-        who = f"{name} has the most, " if len(of) > 1 and best.dividend.has_valid_level else ""
-        doubt = "" if best.dividend.has_valid_level else f" ({name}), invalid"
+        who = f"{name} has the most, " if len(of) > 1 and best.dividend.is_not_invalid else ""
+        doubt = "" if best.dividend.is_not_invalid else f" ({name}), invalid"
         if who and any(_do_intervals_overlap(best, other) for other in sound if other is not best):
             doubt = ", with low confidence"
         sentences.append(f"{_quotient_title(best)}: {who}{quotient_value_text(best.value)}{doubt}")

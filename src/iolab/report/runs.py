@@ -318,9 +318,15 @@ def _evenness_texts(evenness: HostEvenness) -> _EvennessTexts:
 def byte_balance_table(balance: ByteBalance) -> Table:
     """What clients claim, what follows for the disks, and what disks and ports moved."""
     rows: list[tuple[str, float | None, float | None, float | None, float | None]] = [
-        ("claimed by clients", balance.claimed_read, balance.claimed_write, None, None),
-        ("expected of disks", balance.expected_read, balance.expected_write, None, None),
-        ("moved by disks", balance.moved_read, balance.moved_write, None, None),
+        ("claimed by clients", balance.claimed_read_bytes, balance.claimed_write_bytes, None, None),
+        (
+            "expected of disks",
+            balance.expected_read_bytes,
+            balance.expected_write_bytes,
+            None,
+            None,
+        ),
+        ("moved by disks", balance.moved_read_bytes, balance.moved_write_bytes, None, None),
     ]
     for node in sorted(balance.node_bytes, key=_moved_bytes, reverse=True)[:HOSTS_SHOWN]:
         moved = (node.read_bytes, node.write_bytes, node.sent_bytes, node.received_bytes)

@@ -152,7 +152,7 @@ def energy_cost_row(
         found = costs[configuration.id]
         return _money_text_and_amount(configuration, found.cost_per_year if found else None)
 
-    of_clients = {cost.is_of_clients for cost in costs.values() if cost is not None}
+    of_clients = {cost.covers_only_clients for cost in costs.values() if cost is not None}
     if of_clients == {True, False}:
         title, better = f"{ENERGY} (of some the machines that made the load)", None
     else:
@@ -165,7 +165,7 @@ def value_for_money_row(
     configurations: Sequence[Configuration], value_for_money: ValueForMoney
 ) -> ConfigurationFiguresRow | None:
     """Best rates for money of all workloads together, as times the best."""
-    scores = value_for_money.scores
+    scores = value_for_money.scores_by_configuration
     if not scores:
         return None
     top = max(scores.values())

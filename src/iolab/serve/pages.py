@@ -158,7 +158,7 @@ def comparison_page(
 
 
 def _no_differences_text(comparison: ComparisonResult) -> str:
-    if comparison.same_session:
+    if comparison.is_same_measurement:
         return f"{capitalised(SAME_SESSION)}."
     if not comparison.differences:
         return "Nothing else differs: studies, hosts and versions are the same."
@@ -173,7 +173,7 @@ def _side_title(side: ComparisonSide) -> str:
 
 def _side_fact_rows(side: ComparisonSide) -> tuple[tuple[str, str], ...]:
     return (
-        ("Session", side.session),
+        ("Session", side.session_id),
         ("Place", side.name),
         ("Study", f"{side.study.title} ({side.study.id}, scale {side.study.scale})"),
         ("Configuration", side.configuration.title),

@@ -161,7 +161,7 @@ def test_a_sentinel_that_moved_has_the_runs_before_it_made_again_once() -> None:
         results.append(result)
         queue.add_result(result)
     (alarm,) = sentinel_alarms(results, study)
-    assert alarm.change == pytest.approx(math.log(0.8), abs=0.03)
+    assert alarm.log_ratio == pytest.approx(math.log(0.8), abs=0.03)
     assert len(said) == 1
     assert said[0].startswith("The sentinel jumped by -")
     doubted = [r.digest for r in results if alarm.last_trusted_order < r.order < alarm.moved_order]

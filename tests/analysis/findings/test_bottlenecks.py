@@ -47,8 +47,8 @@ def test_software_is_told_with_the_law_of_the_curve() -> None:
     rates = {n: 1000.0 * n / (1 + 0.3 * (n - 1)) for n in (1, 2, 4, 8, 16, 32)}
     (one,) = found_in(curve(BASE, rates, spread=0.002), idle)
     assert one.decision.cause is BottleneckCause.SOFTWARE
-    assert one.contention_law is not None
-    assert 0.25 < one.contention_law.sigma < 0.35
+    assert one.usl_fit is not None
+    assert 0.25 < one.usl_fit.sigma < 0.35
 
 
 def test_no_claim_on_what_was_not_watched_or_is_not_valid() -> None:

@@ -99,7 +99,7 @@ def test_without_costs_capacity_and_performance_decide_alone() -> None:
     assert (fast.configuration, fast.runner_up) == ("performance", "high-capacity")
     iops = (6.6 / 5.2 * 2.4 / 1.1) ** 0.5  # the geometric mean of two, then of both kinds
     assert fast.lead_factor == pytest.approx((iops * 227 / 112) ** 0.5)
-    assert (fast.is_certain, fast.compared_point_count, len(fast.workloads)) == (True, 3, 3)
+    assert (fast.is_certain, fast.compared_configuration_count, len(fast.workloads)) == (True, 3, 3)
 
 
 def test_balance_is_the_best_least_share_of_all_sides() -> None:
@@ -153,11 +153,14 @@ def test_a_lead_that_turns_with_the_weighing_is_none() -> None:
     fast = needs(rates=rates, width=1e-6)[BuyerNeed.PERFORMANCE]
     by_kind = ((2.00 / 2.58 * 1.44 / 1.49) ** 0.5 * 120 / 96.2) ** 0.5
     by_workload = (2.58 / 2.00 * 1.49 / 1.44 * 96.2 / 120) ** (1 / 3)
-    assert (fast.configuration, fast.leader_by_workload) == ("high-capacity", "mainstream")
+    assert (fast.configuration, fast.leader_if_workloads_weigh_equally) == (
+        "high-capacity",
+        "mainstream",
+    )
     assert fast.lead_factor == pytest.approx(by_kind)
-    assert fast.lead_factor_by_workload == pytest.approx(by_workload)
+    assert fast.lead_factor_if_workloads_weigh_equally == pytest.approx(by_workload)
     assert not fast.is_certain
-    assert needs()[BuyerNeed.PERFORMANCE].leader_by_workload == ""
+    assert needs()[BuyerNeed.PERFORMANCE].leader_if_workloads_weigh_equally == ""
 
 
 def test_a_lead_within_the_intervals_is_not_sure() -> None:
@@ -234,7 +237,7 @@ def test_fewer_hosts_on_the_same_storage_are_no_choice() -> None:
     assert list(recommendations(two, found)) == []
     three = replace(study(), configurations=(fleet, alone, others[0]))
     found += [best("mainstream", "rand-read-4k", 1e6)]
-    assert {one.compared_point_count for one in recommendations(three, found)} == {2}
+    assert {one.compared_configuration_count for one in recommendations(three, found)} == {2}
 
 
 def test_what_all_share_in_a_repeat_hides_no_lead_over_all_workloads() -> None:

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.analysis.adaptive import RunResultLog
-from iolab.analysis.comparison import compare_sides, find_history_changes
+from iolab.analysis.comparison import build_session_history, compare_sides
 from iolab.analysis.differences import ComparisonSide, find_differences
 from iolab.analysis.metrics import with_stall_percentiles_as_bounds
 from iolab.analysis.points import pooled_log_bin_error, summarise_points
@@ -40,7 +40,7 @@ def side(
     point = Point("ab", BASE, READS, (("threads", 4),), job, "")
     return ComparisonSide(
         name=name,
-        session=name,
+        session_id=name,
         created_real_ns=created_s * 10**9,
         versions={},
         study=study,
@@ -84,7 +84,7 @@ def test_the_rate_is_tracked_over_sessions() -> None:
         side(f"s{number}", results(BASE, rates([level, level * 1.001])), created_s=number)
         for number, level in enumerate(levels)
     ]
-    (series,) = find_history_changes(sides).metric_histories
+    (series,) = build_session_history(sides).metric_histories
     assert series.metric == "ops_per_s"
     assert [change.index for change in series.change_search.changes] == [6]
 

@@ -117,7 +117,9 @@ def test_energy_grows_with_the_nodes_as_the_cost_does() -> None:
     fit = evaluate_offer(needs(190), seen_with_four, 1.0)
     assert (fit.node_count, fit.cost) == (8, 200.0)
     assert fit.energy == EnergyCost(4000.0, 8760.0)
-    by_clients = replace(seen_with_four, energy=EnergyCost(2000.0, 4380.0, is_of_clients=True))
+    by_clients = replace(
+        seen_with_four, energy=EnergyCost(2000.0, 4380.0, covers_only_clients=True)
+    )
     assert evaluate_offer(needs(190), by_clients, 1.0).energy == by_clients.energy
     unsized = replace(seen_with_four, node_count=None)
     assert evaluate_offer(needs(90), unsized, 1.0).energy == EnergyCost(2000.0, 4380.0)

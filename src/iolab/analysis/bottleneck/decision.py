@@ -250,15 +250,15 @@ def _decide_by_run(
             return BottleneckDecision(paced, is_certain=True)
     limiting, excused = _limiting_resources_and_excused_processors(resources, step)
     device = _saturated_device(resources)
-    near = _most_used_rate_limit(resources)
-    if limiting and near is not None and _is_mostly_other_load(limiting[0]):
+    near = _most_used_rate_limit_if_near_full(resources)
+    if limiting and near is not None and _is_processor_use_mostly_of_others(limiting[0]):
         # Processors that others fill explain less than a limit of which hardly any is left.
         limiting, excused = (), limiting
     if limiting:
         # A core that is full with all others is nothing more; beside a port or a limit they are.
         is_outside = limiting[0].resource in _LIMITS_OUTSIDE
         also = (*limiting[1:], *excused)[:1] if is_outside else ()
-        sure = not _is_mostly_other_load(limiting[0])
+        sure = not _is_processor_use_mostly_of_others(limiting[0])
         if not sure and is_at_one_rate:
             return BottleneckDecision(
                 BottleneckCause.UNWATCHED_RATE_LIMIT, is_certain=False, limiting_use=limiting[0]
@@ -269,7 +269,7 @@ def _decide_by_run(
             limiting_use=limiting[0],
             other_full_resources=also,
         )
-    if near is not None and not _is_still_rising(step):
+    if near is not None and not _is_rate_still_rising(step):
         return BottleneckDecision(
             _CAUSES[near.resource],
             is_certain=False,
@@ -281,7 +281,7 @@ def _decide_by_run(
     if (
         device is not None
         and not alone
-        and not _is_still_rising(step)
+        and not _is_rate_still_rising(step)
         and _can_devices_explain_latency(resources)
     ):
         return _decide_device_limit(device, step, excused)
@@ -337,7 +337,7 @@ def _decide_without_full_resource(
     are_ios_at_device = nearest is not None and _do_devices_take_latency_share(resources)
     # Waiting grows, but so does the rate: a limit that nobody has seen is none.
     is_known_rise = step.is_worthwhile or step.is_certain or are_ios_at_device
-    if is_known_rise and _is_still_rising(step):
+    if is_known_rise and _is_rate_still_rising(step):
         return BottleneckDecision(
             BottleneckCause.LOAD,
             is_certain=step.is_worthwhile and step.is_certain,
@@ -363,7 +363,7 @@ def _decide_without_full_resource(
     )
 
 
-def _is_mostly_other_load(resource_use: ResourceUse) -> bool:
+def _is_processor_use_mostly_of_others(resource_use: ResourceUse) -> bool:
     """Whether processors are full of what is hardly the load's: it may wait for these, or not."""
     known = (
         resource_use.resource is Resource.PROCESSORS
@@ -412,7 +412,7 @@ def _limiting_resources_and_excused_processors(
     return tuple(limiting), tuple(excused)
 
 
-def _most_used_rate_limit(resources: RunResources) -> ResourceUse | None:
+def _most_used_rate_limit_if_near_full(resources: RunResources) -> ResourceUse | None:
     """The limit on a rate that was used most, where hardly more was left of it."""
     uses = [use for use in map(resources.busiest_use, _CAUSES) if use is not None]
     near = [use for use in uses if is_resource_near_limit(use.resource, use.share)]
@@ -454,7 +454,7 @@ def _can_devices_explain_latency(resources: RunResources) -> bool:
     return at_device is None or at_device >= MOST_OF_LATENCY
 
 
-def _is_still_rising(step: LoadStep | None) -> bool:
+def _is_rate_still_rising(step: LoadStep | None) -> bool:
     return step is not None and (step.is_worthwhile or step.rate_ratio >= STILL_RISING_GAIN)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from iolab.analysis.busy import ALWAYS_BUSY, job_core_use_share
+from iolab.analysis.busy import ALWAYS_BUSY, job_share_of_its_core
 from iolab.analysis.service_time import host_concurrency
 from iolab.analysis.storage_bytes import (
     LOOPBACK,
@@ -106,7 +106,7 @@ def _client_resource_uses(view: RunView) -> Iterator[ResourceUse]:
         window = view.measured_window(index)
         if window is None:
             continue
-        jobs = None if view.job.has_busy_polling else job_core_use_share(host)
+        jobs = None if view.job.has_busy_polling else job_share_of_its_core(host)
         yield from _processor_uses(
             view, host.host, HostRole.CLIENT, window, engine_share_of_host_cpus(view, host)
         )
@@ -302,7 +302,7 @@ def bytes_per_s_by_port(facts: HostFacts | None) -> dict[str, float]:
 def device_resource_uses(
     view: RunView,
     host: str,
-    stack: Sequence[str],
+    device_stack: Sequence[str],
     facts: HostFacts | None,
     window: Window,
     role: HostRole = HostRole.CLIENT,
@@ -322,11 +322,13 @@ def device_resource_uses(
             rate=reads.get(name, 0.0) + writes.get(name, 0.0),
             queue=queue.get(name),
         )
-        for name in stack
+        for name in device_stack
         if name in busy
     ]
     if uses:
-        yield _saturated_or_busiest_device(uses, max(len(leaf_device_names(stack, facts)), 1))
+        yield _saturated_or_busiest_device(
+            uses, max(len(leaf_device_names(device_stack, facts)), 1)
+        )
 
 
 def _io_limit_uses(

@@ -53,19 +53,19 @@ same two per cent as the bytes-moved check grants."""
 class DeviceByteCounts(Record):
     """A device as one kernel counts it, and all loads of the run that used it there.
 
-    It may be several that have each I/O once among them. `neighbours` are the places of those loads
-    among the record's. `read_bytes_below` and `write_bytes_below` are what the leaves below moved,
-    None where it is a leaf. `is_layer_below_unknown` is true where nothing tells what lies below (a
-    loop device without known parents). `discard_bytes` is None where its kernel does not count what
-    is trimmed. `probe_read_bytes` bytes may have been read there as well before the start, by
-    engines that then claim none of them. `may_have_new_member` is true of several whose events may
-    have replaced one.
+    It may be several that have each I/O once among them. `neighbour_indexes` are the places of
+    those loads among the record's. `read_bytes_below` and `write_bytes_below` are what the leaves
+    below moved, None where it is a leaf. `is_layer_below_unknown` is true where nothing tells what
+    lies below (a loop device without known parents). `discard_bytes` is None where its kernel does
+    not count what is trimmed. `probe_read_bytes` bytes may have been read there as well before the
+    start, by engines that then claim none of them. `may_have_new_member` is true of several whose
+    events may have replaced one.
     """
 
     device_names: tuple[str, ...]
-    hosts: tuple[str, ...]
-    claimed_read: int
-    claimed_write: int
+    host_names: tuple[str, ...]
+    claimed_read_bytes: int
+    claimed_write_bytes: int
     probe_read_bytes: int
     read_bytes: int
     write_bytes: int
@@ -73,9 +73,9 @@ class DeviceByteCounts(Record):
     write_bytes_below: int | None
     is_layer_below_unknown: bool
     seconds: float
-    claimed_trim: int = 0
+    claimed_trim_bytes: int = 0
     discard_bytes: int | None = None
-    neighbours: tuple[int, ...] = ()
+    neighbour_indexes: tuple[int, ...] = ()
     may_have_new_member: bool = False
 
     @property
@@ -85,8 +85,11 @@ class DeviceByteCounts(Record):
 
     def claimed_bytes(self, direction: Direction) -> int:
         """Bytes that the engines claim of a direction."""
-        by_direction = {Direction.READ: self.claimed_read, Direction.WRITE: self.claimed_write}
-        return by_direction.get(direction, self.claimed_trim)
+        by_direction = {
+            Direction.READ: self.claimed_read_bytes,
+            Direction.WRITE: self.claimed_write_bytes,
+        }
+        return by_direction.get(direction, self.claimed_trim_bytes)
 
     def moved_bytes(self, direction: Direction) -> int:
         """Bytes that the device moved; of trims 0 where they are not counted."""
@@ -148,7 +151,7 @@ def _byte_counts_of_devices(
     leaves = leaf_device_names(facts.target.devices, facts) if facts and facts.target else ()
     # A part may be a leaf itself, and is then among what all of them stand on.
     lower = list(leaves) if set(leaves) - set(device_names) else []
-    spans = [view.load.measured_part.host_windows[index] for index in host_indexes]
+    spans = [view.load.measured_part.whole_run_windows[index] for index in host_indexes]
     neighbours = tuple(
         place
         for place, neighbour in enumerate(view.record.neighbours)
@@ -168,9 +171,9 @@ def _byte_counts_of_devices(
 
     return DeviceByteCounts(
         device_names=device_names,
-        hosts=tuple(view.hosts[index].host for index in host_indexes),
-        claimed_read=claimed_bytes(Direction.READ),
-        claimed_write=claimed_bytes(Direction.WRITE),
+        host_names=tuple(view.hosts[index].host for index in host_indexes),
+        claimed_read_bytes=claimed_bytes(Direction.READ),
+        claimed_write_bytes=claimed_bytes(Direction.WRITE),
         probe_read_bytes=sum(
             _probe_read_bytes(host) for host in host_runs_on_device(view, host_indexes, neighbours)
         ),
@@ -182,7 +185,7 @@ def _byte_counts_of_devices(
             facts, [name for name in device_names if not lower or name in leaves]
         ),
         seconds=max((span.seconds for span in spans if span is not None), default=0.0),
-        claimed_trim=claimed_bytes(Direction.TRIM),
+        claimed_trim_bytes=claimed_bytes(Direction.TRIM),
         discard_bytes=max(
             (
                 discarded
@@ -191,7 +194,7 @@ def _byte_counts_of_devices(
             ),
             default=None,
         ),
-        neighbours=neighbours,
+        neighbour_indexes=neighbours,
         may_have_new_member=len(device_names) > 1
         and _may_target_devices_have_changed(view.record.scenario),
     )
@@ -306,7 +309,11 @@ def _device_byte_answers(byte_counts: DeviceByteCounts) -> Iterator[CheckAnswer]
     yield from _trim_byte_answers(byte_counts)
     yield from _layer_below_answers(byte_counts)
     yield from _excess_byte_answers(byte_counts)
-    claimed = byte_counts.claimed_read + byte_counts.claimed_write + byte_counts.claimed_trim
+    claimed = (
+        byte_counts.claimed_read_bytes
+        + byte_counts.claimed_write_bytes
+        + byte_counts.claimed_trim_bytes
+    )
     yield valid_answer(
         f"{byte_counts.device} moved the {format_bytes(claimed)} that the engine claims.",
         **evidence,
@@ -315,7 +322,7 @@ def _device_byte_answers(byte_counts: DeviceByteCounts) -> Iterator[CheckAnswer]
 
 def _trim_byte_answers(byte_counts: DeviceByteCounts) -> Iterator[CheckAnswer]:
     """Trims that the device's kernel did not count, or not as many, were none of the device's."""
-    claimed, counted = byte_counts.claimed_trim, byte_counts.discard_bytes
+    claimed, counted = byte_counts.claimed_trim_bytes, byte_counts.discard_bytes
     if not claimed:
         return
     if counted is None:
@@ -340,7 +347,7 @@ def _layer_below_answers(byte_counts: DeviceByteCounts) -> Iterator[CheckAnswer]
             f"Could not be checked below {byte_counts.device}: its backing device is not known.",
             **evidence,
         )
-    if byte_counts.claimed_read and _did_layer_move_too_few_bytes(
+    if byte_counts.claimed_read_bytes and _did_layer_move_too_few_bytes(
         byte_counts.read_bytes_below, byte_counts.read_bytes
     ):
         yield invalid_answer(
@@ -349,7 +356,7 @@ def _layer_below_answers(byte_counts: DeviceByteCounts) -> Iterator[CheckAnswer]
             f"its {format_bytes(byte_counts.read_bytes)}: a layer between answered from memory.",
             **evidence,
         )
-    if byte_counts.claimed_write and _did_layer_move_too_few_bytes(
+    if byte_counts.claimed_write_bytes and _did_layer_move_too_few_bytes(
         byte_counts.write_bytes_below, byte_counts.write_bytes
     ):
         yield indicative_answer(
@@ -366,7 +373,11 @@ def _did_layer_move_too_few_bytes(below: int | None, above: int) -> bool:
 
 
 def _excess_byte_answers(byte_counts: DeviceByteCounts) -> Iterator[CheckAnswer]:
-    total = byte_counts.claimed_read + byte_counts.claimed_write + byte_counts.claimed_trim
+    total = (
+        byte_counts.claimed_read_bytes
+        + byte_counts.claimed_write_bytes
+        + byte_counts.claimed_trim_bytes
+    )
     limit = max(EXCESS_SHARE * total, BACKGROUND_BYTES_PER_S * byte_counts.seconds)
     causes = {
         "read": "read-ahead or others' reads",
@@ -374,11 +385,15 @@ def _excess_byte_answers(byte_counts: DeviceByteCounts) -> Iterator[CheckAnswer]
         "discarded": "others' trims",
     }
     # Where nothing is trimmed, discards are a file system's own and no load.
-    discarded = (byte_counts.discard_bytes or 0) if byte_counts.claimed_trim else 0
+    discarded = (byte_counts.discard_bytes or 0) if byte_counts.claimed_trim_bytes else 0
     for way, claimed, moved in (
-        ("read", byte_counts.claimed_read, byte_counts.read_bytes - byte_counts.probe_read_bytes),
-        ("wrote", byte_counts.claimed_write, byte_counts.write_bytes),
-        ("discarded", byte_counts.claimed_trim, discarded),
+        (
+            "read",
+            byte_counts.claimed_read_bytes,
+            byte_counts.read_bytes - byte_counts.probe_read_bytes,
+        ),
+        ("wrote", byte_counts.claimed_write_bytes, byte_counts.write_bytes),
+        ("discarded", byte_counts.claimed_trim_bytes, discarded),
     ):
         if moved - claimed > limit:
             yield indicative_answer(
@@ -391,18 +406,18 @@ def _excess_byte_answers(byte_counts: DeviceByteCounts) -> Iterator[CheckAnswer]
 def _device_byte_evidence(byte_counts: DeviceByteCounts) -> EvidenceValues:
     return {
         "device": byte_counts.device,
-        "hosts": " ".join(byte_counts.hosts),
-        "claimed_read_bytes": byte_counts.claimed_read,
+        "hosts": " ".join(byte_counts.host_names),
+        "claimed_read_bytes": byte_counts.claimed_read_bytes,
         "device_read_bytes": byte_counts.read_bytes,
         "probed_bytes": byte_counts.probe_read_bytes,
-        "claimed_write_bytes": byte_counts.claimed_write,
+        "claimed_write_bytes": byte_counts.claimed_write_bytes,
         "device_write_bytes": byte_counts.write_bytes,
         **(
             {
-                "claimed_trim_bytes": byte_counts.claimed_trim,
+                "claimed_trim_bytes": byte_counts.claimed_trim_bytes,
                 "device_discard_bytes": byte_counts.discard_bytes,
             }
-            if byte_counts.claimed_trim
+            if byte_counts.claimed_trim_bytes
             else {}
         ),
         "below_read_bytes": byte_counts.read_bytes_below,
@@ -446,7 +461,7 @@ def _is_cache_proved_cold(view: RunView) -> bool:
             return False
     groups = device_byte_counts(view)
     return groups is not None and all(
-        group.read_bytes >= COLD_DEVICE_SHARE * group.claimed_read for group in groups
+        group.read_bytes >= COLD_DEVICE_SHARE * group.claimed_read_bytes for group in groups
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from iolab.analysis.bottleneck.resource_use import engine_share_of_host_cpus
-from iolab.analysis.busy import OWN_JOBS_MAJORITY, is_resource_full, job_core_use_share
+from iolab.analysis.busy import OWN_JOBS_MAJORITY, is_resource_full, job_share_of_its_core
 from iolab.analysis.check import (
     CheckAnswer,
     EvidenceValues,
@@ -61,7 +61,7 @@ result is not of the storage at all. Below it a busy client makes it less certai
 def check_cpu_bound_client(view: RunView, host_index: int) -> CheckAnswer:
     """Whether the client could have submitted more."""
     host = view.hosts[host_index]
-    cores, job = busy_share_of_allowed_cores(view, host_index), job_core_use_share(host)
+    cores, job = busy_share_of_allowed_cores(view, host_index), job_share_of_its_core(host)
     evidence: EvidenceValues = {
         "host": host.host,
         "cores_busy_share": cores,
@@ -130,7 +130,7 @@ def check_cpu_stolen(view: RunView, host_index: int) -> HostAnswer:
     """Whether other guests took the client's processors."""
     host = view.hosts[host_index]
     share = view.mean_telemetry(host_index, "cpu", "all", "steal_share")
-    if host.host in view.hosts_with_external_cpu_count:
+    if host.host in view.hosts_with_externally_counted_cpu_use:
         return not_applicable_answer(
             f"What {host.host} had of its node's processors was counted there.",
             host=host.host,
@@ -193,11 +193,14 @@ def _quota_throttling_answer(view: RunView, host_index: int) -> CheckAnswer:
         )
     group = max(
         limited,
-        key=lambda group: (_throttled_time_share(group, use), _throttled_period_share(group, use)),
+        key=lambda group: (
+            _max_throttled_time_share(group, use),
+            _throttled_period_share(group, use),
+        ),
     )
     periods, stood, waited = (
         _throttled_period_share(group, use),
-        _throttled_time_share(group, use),
+        _max_throttled_time_share(group, use),
         _processor_wait_share(use),
     )
     evidence: EvidenceValues = {
@@ -237,7 +240,7 @@ def _throttled_period_share(group: CgroupCpuUse, use: ProcessorUse) -> float:
     return min(group.throttled * group.period_ns / use.watched_ns, 1.0)
 
 
-def _throttled_time_share(group: CgroupCpuUse, use: ProcessorUse) -> float:
+def _max_throttled_time_share(group: CgroupCpuUse, use: ProcessorUse) -> float:
     """At most so much of the time the group stood still: several processors may do so at once."""
     return min(group.throttled_ns / use.watched_ns, _throttled_period_share(group, use))
 
@@ -257,7 +260,7 @@ def check_client_starved(view: RunView, host_index: int) -> CheckAnswer:
     by_quota = 0.0
     if quota.level not in {None, VerdictLevel.VALID}:
         by_quota = float(quota.evidence.get("stood_share") or 0.0)
-    cores, busy = _cpu_thread_count(view, host), busy_share_of_allowed_cores(view, host_index)
+    cores, busy = _hardware_thread_count(view, host), busy_share_of_allowed_cores(view, host_index)
     others = None
     if busy is not None and use.cores and use.watched_ns > 0:
         others = max(busy - use.run_ns / use.watched_ns / len(use.cores), 0.0)
@@ -299,6 +302,6 @@ def _processor_wait_share(use: ProcessorUse) -> float | None:
     return use.wait_ns / use.wall_ns if use.wall_ns > 0 else None
 
 
-def _cpu_thread_count(view: RunView, host: HostRun) -> int | None:
+def _hardware_thread_count(view: RunView, host: HostRun) -> int | None:
     facts = view.facts_of_host(host)
     return None if facts is None else facts.cpu.threads

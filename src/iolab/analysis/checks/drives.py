@@ -15,7 +15,7 @@ from iolab.analysis.check import (
     valid_answer,
 )
 from iolab.analysis.view import RunView
-from iolab.analysis.wear import DriveCounterChange, drive_changes
+from iolab.analysis.wear import DriveCounterChange, drive_counter_changes
 from iolab.text import counted_noun
 from iolab.units import format_bytes
 
@@ -28,7 +28,7 @@ _NO_POWER_STATE: Final = not_applicable_answer("No power state of an NVMe drive 
 @per_host()
 def check_drive_counters(view: RunView, host_index: int) -> Iterator[CheckAnswer]:
     """Whether the drive was on throughout and its counters went on."""
-    for change in drive_changes(view, host_index):
+    for change in drive_counter_changes(view, host_index):
         evidence = _drive_evidence(change)
         if change.was_reset:
             yield indicative_answer(
@@ -38,7 +38,7 @@ def check_drive_counters(view: RunView, host_index: int) -> Iterator[CheckAnswer
         elif change.has_stuck_counters:
             yield indicative_answer(
                 f"The drive {change.name} counted nothing while "
-                f"{format_bytes(change.block_bytes)} were written on it.",
+                f"{format_bytes(change.block_layer_written_bytes)} were written on it.",
                 **evidence,
             )
         elif change.fault:
@@ -58,11 +58,11 @@ def check_foreign_drive_writer(view: RunView, host_index: int) -> Iterator[Check
     """
     yield _NO_COUNTERS
     for change in _comparable_drive_changes(view, host_index):
-        evidence = _drive_evidence(change) | {"foreign_bytes": change.foreign_bytes}
-        if change.foreign_bytes:
+        evidence = _drive_evidence(change) | {"foreign_bytes": change.foreign_written_bytes}
+        if change.foreign_written_bytes:
             yield indicative_answer(
-                f"The drive {change.name} counted {format_bytes(change.foreign_bytes)} more than "
-                "this device wrote: another namespace, host or guest wrote on it.",
+                f"The drive {change.name} counted {format_bytes(change.foreign_written_bytes)} "
+                "more than this device wrote: another namespace, host or guest wrote on it.",
                 **evidence,
             )
         else:
@@ -93,7 +93,7 @@ def check_drive_throttled(view: RunView, host_index: int) -> Iterator[CheckAnswe
 def check_drive_power_state(view: RunView, host_index: int) -> Iterator[CheckAnswer]:
     """Whether the drive was in its state of full power before and after the run."""
     yield _NO_POWER_STATE
-    for change in drive_changes(view, host_index):
+    for change in drive_counter_changes(view, host_index):
         states = change.before.power_state, change.after.power_state if change.after else None
         if None in states:
             continue
@@ -115,7 +115,7 @@ def check_drive_power_state(view: RunView, host_index: int) -> Iterator[CheckAns
 
 
 def _comparable_drive_changes(view: RunView, host_index: int) -> Iterator[DriveCounterChange]:
-    for change in drive_changes(view, host_index):
+    for change in drive_counter_changes(view, host_index):
         if not change.fault and not change.was_reset:
             yield change
 
@@ -123,6 +123,6 @@ def _comparable_drive_changes(view: RunView, host_index: int) -> Iterator[DriveC
 def _drive_evidence(change: DriveCounterChange) -> EvidenceValues:
     return {
         "drive": change.name,
-        "block_bytes": change.block_bytes,
+        "block_bytes": change.block_layer_written_bytes,
         "data_units_written": change.written_data_units,
     }

@@ -152,15 +152,17 @@ def check_uneven_fleet(view: RunView) -> CheckAnswer:
     return unevenness_answer(view, rates, np.asarray(rates / depths, dtype=np.float64), "iops")
 
 
-def unevenness_answer(view: RunView, rates: Floats, shares: Floats, unit: str) -> CheckAnswer:
+def unevenness_answer(
+    view: RunView, rates: Floats, rates_per_io_in_flight: Floats, unit: str
+) -> CheckAnswer:
     """How unlike the hosts' shares are; `rates` in that unit are told of the slowest and fastest.
 
     Shapes (H,), in the order of the run's hosts.
     """
     if len(view.hosts) == 1:
         return not_applicable_answer(_ONE_HOST_TEXT)
-    slow, fast = int(np.argmin(shares)), int(np.argmax(shares))
-    index, ratio = jain_index(shares), max_over_min(shares)
+    slow, fast = int(np.argmin(rates_per_io_in_flight)), int(np.argmax(rates_per_io_in_flight))
+    index, ratio = jain_index(rates_per_io_in_flight), max_over_min(rates_per_io_in_flight)
     evidence: EvidenceValues = {
         "jain": index,
         "max_over_min": ratio,

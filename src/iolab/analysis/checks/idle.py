@@ -40,23 +40,25 @@ def check_device_busy(view: RunView, host_index: int) -> CheckAnswer:
     load = view.load
     ios = float(load.ios[host_index, : len(DIRECTIONS)].sum())
     moved = float(load.bytes[host_index].sum())
-    return _other_io_answer(view, host_index, moved, ios, float(load.seconds[host_index]))
+    return _others_io_before_run_answer(
+        view, host_index, moved, ios, float(load.seconds[host_index])
+    )
 
 
-def other_io_answer_for_window(
-    view: RunView, host_index: int, seconds: float | None
+def others_io_before_run_answer(
+    view: RunView, host_index: int, run_seconds: float | None
 ) -> CheckAnswer:
     """Whether others used a host's devices just before, against what they moved in the run.
 
-    `seconds` are those in which they moved it; None where nobody knows.
+    `run_seconds` are those in which they moved it; None where nobody knows.
     """
     devices = view.hosts[host_index].devices
     moved = max((device.read_bytes + device.write_bytes for device in devices), default=0)
     ios = max((device.read_ios + device.write_ios for device in devices), default=0)
-    return _other_io_answer(view, host_index, moved, ios, seconds)
+    return _others_io_before_run_answer(view, host_index, moved, ios, run_seconds)
 
 
-def _other_io_answer(
+def _others_io_before_run_answer(
     view: RunView, host_index: int, run_bytes: float, run_ios: float, run_seconds: float | None
 ) -> CheckAnswer:
     """What others did before, against the bytes and I/Os of the run itself in its seconds."""
@@ -70,7 +72,7 @@ def _other_io_answer(
         _other_rate_ratio(proof.ios_per_s, IDLE_IOS_PER_S, run_ios / run_seconds),
     )
     text = (
-        f"Before the start {_busiest_device_text(view, host)} did "
+        f"Before the start {_watched_devices_text(view, host)} did "
         f"{format_count(proof.ios_per_s)} IOPS "
         f"and {format_rate_bytes(proof.bytes_per_s)} for others"
     )
@@ -87,7 +89,7 @@ def _other_io_answer(
     return indicative_answer(f"{text}: {times} times the run's own.", **evidence)
 
 
-def _busiest_device_text(view: RunView, host: HostRun) -> str:
+def _watched_devices_text(view: RunView, host: HostRun) -> str:
     """The devices that were watched, by their names where they are known; the busiest counts."""
     target = view.target_of_host(host)
     names = target.devices if target else ()

@@ -48,9 +48,9 @@ def check_preloaded_library(view: RunView, host_index: int) -> Iterable[CheckAns
 
 
 def preload_answers(
-    libraries: Iterable[LoadedLibrary], subject: str, host: str = ""
+    libraries: Iterable[LoadedLibrary], process_text: str, host: str = ""
 ) -> Iterator[CheckAnswer]:
-    """What each library means for the result of the `subject` that has it."""
+    """What each library means for the result of the `process_text` that has it."""
     for library in libraries:
         kind, path = interposer_kind(library), excerpt(library.path, 200)
         evidence: EvidenceValues = {
@@ -61,7 +61,7 @@ def preload_answers(
             "functions": ", ".join(library.exports),
             "rank": list(InterposerKind)[::-1].index(kind),
         }
-        text = f"{subject} has {path} ({_library_source_text(library.source)})"
+        text = f"{process_text} has {path} ({_library_source_text(library.source)})"
         if kind is InterposerKind.REPLACES:
             yield invalid_answer(
                 f"{text}, which has functions of its own for "
@@ -76,7 +76,7 @@ def preload_answers(
             yield valid_answer(f"{text}: {name}, which does not touch I/O.", **evidence)
         elif kind is InterposerKind.NOT_LOADED:
             yield valid_answer(
-                f"{subject} was told to load {path} ({_library_source_text(library.source)}), "
+                f"{process_text} was told to load {path} ({_library_source_text(library.source)}), "
                 "which it did not load.",
                 **evidence,
             )

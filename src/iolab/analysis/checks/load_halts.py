@@ -34,14 +34,14 @@ _CAUSES: Final = {
 
 
 class LoadHaltSums(Record):
-    """What a host's load lost within the measured time; `seconds` and `share` are of its threads.
+    """What a host's load lost within the measured time, as a mean over its threads.
 
     `first_start_s` is when the first began, in seconds after the load.
     """
 
-    count: int
-    seconds: float
-    share: float
+    halt_count: int
+    stopped_thread_s: float
+    stopped_thread_share: float
     first_start_s: float
     cause: LoadHaltCause
 
@@ -62,19 +62,19 @@ def check_engine_stopped(view: RunView, host_index: int) -> CheckAnswer:
     evidence: EvidenceValues = {
         "host": host.host,
         "cause": sums.cause.value,
-        "load_halts": sums.count,
-        "stopped_s": sums.seconds,
-        "stopped_share": sums.share,
+        "load_halts": sums.halt_count,
+        "stopped_s": sums.stopped_thread_s,
+        "stopped_share": sums.stopped_thread_share,
         "first_s": sums.first_start_s,
     }
-    often = "once" if sums.count == 1 else f"{format_count(sums.count)} times"
+    often = "once" if sums.halt_count == 1 else f"{format_count(sums.halt_count)} times"
     text = (
-        f"The engine{view.host_suffix_text(host)} stood still {often}, for {sums.seconds:.1f} s "
-        f"({percent_text(sums.share)} of the measured time), first {sums.first_start_s:.1f} s "
-        "after its "
-        f"start: {_CAUSES[sums.cause]}."
+        f"The engine{view.host_suffix_text(host)} stood still {often}, "
+        f"for {sums.stopped_thread_s:.1f} s "
+        f"({percent_text(sums.stopped_thread_share)} of the measured time), "
+        f"first {sums.first_start_s:.1f} s after its start: {_CAUSES[sums.cause]}."
     )
-    if sums.share >= STOPPED_BAD:
+    if sums.stopped_thread_share >= STOPPED_BAD:
         return invalid_answer(f"{text} The result is not the storage's.", **evidence)
     return indicative_answer(f"{text} The longest latencies are not the storage's.", **evidence)
 
@@ -113,9 +113,9 @@ def sum_load_halts(view: RunView, host_index: int) -> LoadHaltSums | None:
     start_ns = window.start_ns if host.start_real_ns is None else host.start_real_ns
     start_ns -= 0 if host.start_real_ns is None else host.clock_offset_ns
     return LoadHaltSums(
-        count=len(inside),
-        seconds=share * window.seconds,
-        share=share,
+        halt_count=len(inside),
+        stopped_thread_s=share * window.seconds,
+        stopped_thread_share=share,
         first_start_s=max(min(begin for _, begin, _ in inside) - start_ns, 0) / 1e9,
         cause=max(lost, key=lambda pair: pair[1])[0].cause,
     )

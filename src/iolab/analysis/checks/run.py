@@ -85,7 +85,7 @@ def check_engine_errors(view: RunView, host_index: int) -> Iterator[CheckAnswer]
     host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
     totals = host.totals
     short = sum(way.short_ios + way.dropped_ios for way in engine_totals_by_direction(host) if way)
-    window = view.load.measured_part.host_windows[host_index]
+    window = view.load.measured_part.whole_run_windows[host_index]
     asked_s = view.record.warmup_s + view.record.runtime_s
     ran_s = 0.0 if window is None else window.seconds
     evidence: EvidenceValues = {
@@ -209,7 +209,7 @@ def check_versions_differ(view: RunView) -> CheckAnswer:
     # The rarest first: it is the one to be replaced.
     rarest = sorted(hosts, key=lambda version: (len(hosts[version]), version))
     who = ", ".join(
-        f"{version} on {_first_name_and_count_text(hosts[version])}"
+        f"{version} on {_first_name_and_rest_count_text(hosts[version])}"
         for version in rarest[:VERSIONS_SHOWN]
     )
     return indicative_answer(
@@ -219,7 +219,7 @@ def check_versions_differ(view: RunView) -> CheckAnswer:
     )
 
 
-def _first_name_and_count_text(names: list[str]) -> str:
+def _first_name_and_rest_count_text(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 

@@ -17,7 +17,7 @@ from iolab.analysis.check import (
     worst_answer,
 )
 from iolab.analysis.checks.neighbour import NEIGHBOUR_CHECKS
-from iolab.analysis.rebuild import copied_bytes_in_window, target_kernel_and_device_pairs
+from iolab.analysis.rebuild import boot_id_and_device_pairs_of_target, copied_bytes_in_window
 from iolab.analysis.scenario import (
     EVENT_DISTANCE_MAX_S,
     SILENT_S,
@@ -215,9 +215,9 @@ def check_phase_unfinished(view: RunView) -> CheckAnswer:
     return worst_answer((*answers, *_silent_host_answers(view)))
 
 
-def _short_phase_reason(view: RunView, phase: str) -> str:
+def _short_phase_reason(view: RunView, phase_id: str) -> str:
     """Why a witness ended a phase so soon: what was to be done in it was little, or was not."""
-    events = [event for event in _require_scenario(view).events if event.phase == phase]
+    events = [event for event in _require_scenario(view).events if event.phase == phase_id]
     if undone := [quote_value(event.id) for event in events if event.start_real_ns is None]:
         return f"What was to be done in it was not: {list_text(undone)}."
     return "There was little to be done in it."
@@ -292,7 +292,7 @@ def check_baseline_unsteady(view: RunView) -> CheckAnswer:
     if figures is None:
         return not_applicable_answer("Nothing was measured.")
     for change in figures.changes:
-        if not _is_change_of_first_phase(figures, change):
+        if not _is_too_early_for_first_event(figures, change):
             continue
         return indicative_answer(
             f"{change.at_s.value:.0f} s into the first phase the "
@@ -311,7 +311,7 @@ def check_change_unexplained(view: RunView) -> CheckAnswer:
     if figures is None:
         return not_applicable_answer("Nothing was measured.")
     for change in figures.changes:
-        if not change.cause and not _is_change_of_first_phase(figures, change):
+        if not change.cause and not _is_too_early_for_first_event(figures, change):
             return indicative_answer(
                 f"{change.at_s.value:.0f} s into the phases the "
                 f"{_changed_metric_text(figures)} came to {percent_text(change.ratio)} "
@@ -404,7 +404,7 @@ def check_rebuild_small(view: RunView) -> CheckAnswer:
     total = max((target.total_bytes for target in targets), default=0)
     if copied is None or not total:
         return not_applicable_answer("The witness does not count what was copied.")
-    members = len(target_kernel_and_device_pairs(view))
+    members = len(boot_id_and_device_pairs_of_target(view))
     if members < MEMBERS_MIN:
         return not_applicable_answer("How many devices the target consists of is not known.")
     text = (
@@ -416,7 +416,7 @@ def check_rebuild_small(view: RunView) -> CheckAnswer:
     return valid_answer(f"{text}.", bytes=copied, members=members)
 
 
-def _is_change_of_first_phase(figures: ScenarioFigures, change: SeriesChange) -> bool:
+def _is_too_early_for_first_event(figures: ScenarioFigures, change: SeriesChange) -> bool:
     """Whether a change is too early for an effect of the first event.
 
     Where no event began it may also be just before the phase's end.

@@ -51,28 +51,30 @@ def can_compare_with_storage_nodes(view: RunView) -> bool:
     """Whether the storage nodes' disks can be held against the clients at all."""
     balance = storage_byte_balance(view.record, view.facts)
     return (
-        balance is not None and balance.expected_read is not None and balance.moved_read is not None
+        balance is not None
+        and balance.expected_read_bytes is not None
+        and balance.moved_read_bytes is not None
     )
 
 
 def _byte_balance_answers(view: RunView, balance: ByteBalance) -> Iterator[CheckAnswer]:
     evidence = _byte_balance_evidence(balance)
-    claimed = balance.claimed_read + balance.claimed_write
-    if balance.expected_read is None or balance.expected_write is None:
+    claimed = balance.claimed_read_bytes + balance.claimed_write_bytes
+    if balance.expected_read_bytes is None or balance.expected_write_bytes is None:
         yield not_applicable_answer(
             f"Clients claim {format_bytes(claimed)}; no redundancy is declared, so it is "
             "compared with nothing.",
             **evidence,
         )
         return
-    if balance.moved_read is None or balance.moved_write is None:
+    if balance.moved_read_bytes is None or balance.moved_write_bytes is None:
         blind = next(node.host for node in balance.node_bytes if node.read_bytes is None)
         yield unchecked_answer(f"the disks of {blind} were not counted", **evidence)
         return
     yield from _missing_disk_byte_answers(balance, evidence)
     yield from _excess_byte_answers(view, balance, evidence)
-    moved = balance.moved_read + balance.moved_write
-    expected = balance.expected_read + balance.expected_write
+    moved = balance.moved_read_bytes + balance.moved_write_bytes
+    expected = balance.expected_read_bytes + balance.expected_write_bytes
     yield valid_answer(
         f"The storage nodes' disks moved {format_bytes(moved)} where {format_bytes(expected)} "
         f"were expected for the {format_bytes(claimed)} that clients claim.",
@@ -83,17 +85,17 @@ def _byte_balance_answers(view: RunView, balance: ByteBalance) -> Iterator[Check
 def _missing_disk_byte_answers(
     balance: ByteBalance, evidence: EvidenceValues
 ) -> Iterator[CheckAnswer]:
-    reads, writes = balance.expected_read or 0.0, balance.expected_write or 0.0
-    if reads and (balance.moved_read or 0) < MISSING_GOOD * reads:
-        share = (balance.moved_read or 0) / reads
+    reads, writes = balance.expected_read_bytes or 0.0, balance.expected_write_bytes or 0.0
+    if reads and (balance.moved_read_bytes or 0) < MISSING_GOOD * reads:
+        share = (balance.moved_read_bytes or 0) / reads
         verdict = invalid_answer if share < MISSING_BAD else indicative_answer
         yield verdict(
             f"The storage nodes' disks read {percent_text(share)} of the {format_bytes(reads)} "
             "expected: the rest came from memory.",
             **evidence,
         )
-    if writes and (balance.moved_write or 0) < MISSING_GOOD * writes:
-        share = (balance.moved_write or 0) / writes
+    if writes and (balance.moved_write_bytes or 0) < MISSING_GOOD * writes:
+        share = (balance.moved_write_bytes or 0) / writes
         yield indicative_answer(
             f"The storage nodes' disks wrote {percent_text(share)} of the {format_bytes(writes)} "
             "expected: the rest was still in memory, or never written so often.",
@@ -104,13 +106,13 @@ def _missing_disk_byte_answers(
 def _excess_byte_answers(
     view: RunView, balance: ByteBalance, evidence: EvidenceValues
 ) -> Iterator[CheckAnswer]:
-    expected = (balance.expected_read or 0.0) + (balance.expected_write or 0.0)
+    expected = (balance.expected_read_bytes or 0.0) + (balance.expected_write_bytes or 0.0)
     disks = sum(len(node.devices) for node in balance.node_bytes)
-    spans = [span.seconds for span in view.load.measured_part.host_windows if span is not None]
+    spans = [span.seconds for span in view.load.measured_part.whole_run_windows if span is not None]
     limit = max(EXCESS_SHARE * expected, BACKGROUND_BYTES_PER_S * disks * max(spans, default=0.0))
     for way, moved, wanted in (
-        ("read", balance.moved_read, balance.expected_read),
-        ("wrote", balance.moved_write, balance.expected_write),
+        ("read", balance.moved_read_bytes, balance.expected_read_bytes),
+        ("wrote", balance.moved_write_bytes, balance.expected_write_bytes),
     ):
         if (moved or 0) - (wanted or 0.0) > limit:
             yield indicative_answer(
@@ -127,12 +129,12 @@ def _byte_balance_evidence(balance: ByteBalance) -> EvidenceValues:
     sent = [node.sent_bytes for node in balance.node_bytes if node.sent_bytes is not None]
     return {
         "storage_nodes": len(balance.node_bytes),
-        "claimed_read_bytes": balance.claimed_read,
-        "claimed_write_bytes": balance.claimed_write,
-        "expected_read_bytes": balance.expected_read,
-        "expected_write_bytes": balance.expected_write,
-        "disks_read_bytes": balance.moved_read,
-        "disks_write_bytes": balance.moved_write,
+        "claimed_read_bytes": balance.claimed_read_bytes,
+        "claimed_write_bytes": balance.claimed_write_bytes,
+        "expected_read_bytes": balance.expected_read_bytes,
+        "expected_write_bytes": balance.expected_write_bytes,
+        "disks_read_bytes": balance.moved_read_bytes,
+        "disks_write_bytes": balance.moved_write_bytes,
         "ports_received_bytes": sum(received) if received else None,
         "ports_sent_bytes": sum(sent) if sent else None,
     }

@@ -78,7 +78,7 @@ def check_hosts_left_out(view: RunView) -> CheckAnswer:
 @check("no-common-window", "No window common to all hosts", needs_load=False)
 def check_no_common_window(view: RunView) -> CheckAnswer:
     """Whether all hosts ran at the same time, so that their rates may be added."""
-    windows = [window for window in view.load.measured_part.host_windows if window is not None]
+    windows = [window for window in view.load.measured_part.whole_run_windows if window is not None]
     missing = len(view.hosts) - len(windows)
     if missing:
         return invalid_answer(
@@ -251,7 +251,7 @@ def check_burst_credits(view: RunView) -> CheckAnswer:
         f"{format_count(fall.plateau_rate)} IOPS and stayed there within "
         f"{percent_text(fall.plateau_relative_spread)}"
     )
-    provisioned = _provisioned_iops_and_types(view)
+    provisioned = _provisioned_fleet_iops_and_volume_types(view)
     if provisioned is None:
         return indicative_answer(
             f"{text}, as of a volume whose burst credits are used up: the mean is of neither.",
@@ -272,7 +272,7 @@ def check_burst_credits(view: RunView) -> CheckAnswer:
     return indicative_answer(f"{text}, {why}; the mean is of neither.", **evidence)
 
 
-def _provisioned_iops_and_types(view: RunView) -> tuple[float, str] | None:
+def _provisioned_fleet_iops_and_volume_types(view: RunView) -> tuple[float, str] | None:
     """What the hosts' volumes are provisioned for together, in IOPS at the run's size of I/O.
 
     None where the volume of any host is not known.

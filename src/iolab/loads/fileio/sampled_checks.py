@@ -328,10 +328,10 @@ def _device_io_count_answers(view: RunView) -> Iterator[CheckAnswer]:
     if not view.job.direct:
         return
     for group in device_byte_counts(view) or ():
-        members = [i for i, host in enumerate(view.hosts) if host.host in group.hosts]
+        members = [i for i, host in enumerate(view.hosts) if host.host in group.host_names]
         for way in (Direction.READ, Direction.WRITE):
             claimed = sum(view.claimed_run_ios(index, way) for index in members)
-            claimed += view.neighbour_run_ios_and_bytes(group.neighbours, way)[0]
+            claimed += view.neighbour_run_ios_and_bytes(group.neighbour_indexes, way)[0]
             if claimed:
                 yield from _device_io_count_answers_of_group(view, group, members, way, claimed)
 
@@ -413,7 +413,8 @@ def _excess_io_answers(
     if any(map(has_flushing_options, jobs)) or limit is None or moved - reported > foreign:
         return
     totals = [
-        host.totals for host in host_runs_on_device(view, host_indexes, byte_counts.neighbours)
+        host.totals
+        for host in host_runs_on_device(view, host_indexes, byte_counts.neighbour_indexes)
     ]
     probes = sum(t.generator.probe_reads for t in totals if t and t.generator)
     if largest > min(limit, SURELY_WHOLE_BYTES):
@@ -434,7 +435,7 @@ def _excess_io_answers(
 
 def _run_and_neighbour_jobs_on_device(view: RunView, byte_counts: DeviceByteCounts) -> list[Job]:
     """The jobs of the run and of its neighbours on a device."""
-    neighbours = [view.record.neighbours[place] for place in byte_counts.neighbours]
+    neighbours = [view.record.neighbours[place] for place in byte_counts.neighbour_indexes]
     return [
         Job.require_type(view.job),
         *(Job.require_type(run.point.job_on_host(run.host.host)) for run in neighbours),
@@ -476,7 +477,8 @@ def _largest_unsplit_io_bytes(view: RunView, byte_counts: DeviceByteCounts) -> i
     """The largest I/O that all devices of the group take whole; None where that is not known."""
     names = byte_counts.device_names
     facts = next(
-        (view.facts_of_host(host) for host in view.hosts if host.host in byte_counts.hosts), None
+        (view.facts_of_host(host) for host in view.hosts if host.host in byte_counts.host_names),
+        None,
     )
     limits = [disk.max_io_bytes for disk in (facts.disks if facts else ()) if disk.name in names]
     stated = [limit for limit in limits if limit is not None]

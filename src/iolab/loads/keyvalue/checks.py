@@ -113,7 +113,7 @@ def check_key_value_engine_errors(view: KeyValueView, host_index: int) -> Iterat
     """
     host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
     reply = key_value_details_of_host(host)
-    window = view.load.measured_part.host_windows[host_index]
+    window = view.load.measured_part.whole_run_windows[host_index]
     asked_s = view.record.warmup_s + view.record.runtime_s
     ran_s = 0.0 if window is None else window.seconds
     evidence: EvidenceValues = {
@@ -328,7 +328,7 @@ def _whole_run_interval_totals(view: KeyValueView, host_index: int) -> _Interval
         total += weight * int(table.ios[rows].sum())
         if weight > 0 and rows.size:
             busiest += float((table.ios[rows] / np.maximum(table.span_ns[rows] / 1e9, 0.1)).max())
-    window = view.load.measured_part.host_windows[host_index]
+    window = view.load.measured_part.whole_run_windows[host_index]
     return _IntervalTotals(total, busiest, 0.0 if window is None else window.seconds)
 
 

@@ -26,7 +26,7 @@ from iolab.analysis.metrics import (
     rate_with_interval,
     with_stall_percentiles_as_bounds,
 )
-from iolab.analysis.steady import EXCESS_TOLERABLE, SteadinessView, Weights
+from iolab.analysis.steady import EXCESS_TOLERABLE, OperationWeights, SteadinessView
 from iolab.analysis.sums import sum_operations_in_window
 from iolab.analysis.view import RunView
 from iolab.analysis.window import (
@@ -59,7 +59,7 @@ from iolab.loads.keyvalue.workload import (
 )
 from iolab.record import Record
 
-WHOLE_OPERATION_WEIGHTS: Final[Weights] = {
+WHOLE_OPERATION_WEIGHTS: Final[OperationWeights] = {
     KeyOperation.ALL: 1,
     KeyOperation.READ: 1,
     KeyOperation.UPDATE: 1,

@@ -23,7 +23,7 @@ from iolab.analysis.checks.bytes import (
     counted_device_deltas,
     device_byte_counts,
 )
-from iolab.analysis.checks.idle import other_io_answer_for_window
+from iolab.analysis.checks.idle import others_io_before_run_answer
 from iolab.core.host import HostFacts
 from iolab.core.run import CacheDropProof, DeviceDelta, HostRun
 from iolab.loads.keyvalue.db_bench.run import table_shape_faults
@@ -405,7 +405,7 @@ def check_key_value_device_busy(view: KeyValueView) -> CheckAnswer:
         )
     return worst_answer(
         (
-            other_io_answer_for_window(view, index, _client_window_seconds(view, index))
+            others_io_before_run_answer(view, index, _client_window_seconds(view, index))
             for index in clients
         ),
         max_key="share_of_run",
@@ -414,7 +414,7 @@ def check_key_value_device_busy(view: KeyValueView) -> CheckAnswer:
 
 def _client_window_seconds(view: KeyValueView, host_index: int) -> float | None:
     """From a client's first interval to its last: devices are counted in its warm-up too."""
-    window = view.load.measured_part.host_windows[host_index]
+    window = view.load.measured_part.whole_run_windows[host_index]
     return None if window is None else window.seconds
 
 
@@ -515,7 +515,7 @@ def _store_reads_by_device(view: KeyValueView) -> tuple[StoreReads, ...] | None:
     names = [host.host for host in view.hosts]
     stores = []
     for group in groups:
-        clients = tuple(names.index(name) for name in group.hosts)
+        clients = tuple(names.index(name) for name in group.host_names)
         facts = view.facts_of_host(view.hosts[clients[0]])
         bound = view.key_value_job.memory_bytes
         total = facts.memory.total_bytes if facts else None

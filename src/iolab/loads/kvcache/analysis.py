@@ -63,8 +63,11 @@ class KvCacheAnalysis(OperationsAnalysis[KvCacheView]):
         # How fast requests come is the trace's: it says nothing of the target.
         excluded=(check_startup_transient, check_periodic_rate, check_wide_interval),
     )
-    view_type, specs, percentiles = KvCacheView, METRICS, PREFIX_PERCENTILES
-    timed, operation_keys = (KvCacheOperation.PREFIX_LOAD,), PREFIX_KEYS
+    view_type, own_metric_specs, percentiles = KvCacheView, METRICS, PREFIX_PERCENTILES
+    operations_with_percentile_intervals, operation_keys = (
+        (KvCacheOperation.PREFIX_LOAD,),
+        PREFIX_KEYS,
+    )
     operation_metrics = (*LoadAnalysis.operation_metrics, *PREFIX_KEYS)
 
     def directions_of_run(self, record: RunRecord) -> tuple[Direction, ...]:

@@ -21,7 +21,7 @@ from iolab.analysis.check import (
     valid_answer,
     worst_answer,
 )
-from iolab.analysis.checks.idle import other_io_answer_for_window
+from iolab.analysis.checks.idle import others_io_before_run_answer
 from iolab.analysis.checks.run import (
     check_operations_counted,
     check_operations_failed,
@@ -645,4 +645,4 @@ def _claimed_files_of_hosts(view: MetadataView, host_indexes: list[int]) -> _Cla
 def check_metadata_device_busy(view: MetadataView, host_index: int) -> CheckAnswer:
     """device-busy of metadata load: against what the devices moved in the run."""
     window = view.measured_window(host_index)
-    return other_io_answer_for_window(view, host_index, None if window is None else window.seconds)
+    return others_io_before_run_answer(view, host_index, None if window is None else window.seconds)

@@ -71,7 +71,8 @@ class ObjectsAnalysis(OperationsAnalysis[ObjectsView]):
             check_shared_target,
         ),
     )
-    view_type, specs, percentiles, timed = ObjectsView, METRICS, PERCENTILES, TIMED
+    view_type, own_metric_specs, percentiles = ObjectsView, METRICS, PERCENTILES
+    operations_with_percentile_intervals = TIMED
     operation_keys, omits_operations_not_done = OBJECT_KEYS, True
     operation_metrics = (*LoadAnalysis.operation_metrics, *OBJECT_KEYS)
 

@@ -256,21 +256,21 @@ def check_puts_in_memory(view: ObjectsView) -> CheckAnswer:
     if not view.objects_job.put:
         return not_applicable_answer("Nothing was put.")
     account = storage_byte_balance(view.record, view.facts)
-    if account is None or account.moved_write is None or not account.claimed_write:
+    if account is None or account.moved_write_bytes is None or not account.claimed_write_bytes:
         return not_applicable_answer(
             "No disks of storage nodes are watched: whether PUTs were on a device when they were "
             "acknowledged is not known.",
             **{ACKNOWLEDGED: "not known"},
         )
-    share = account.moved_write / account.claimed_write
+    share = account.moved_write_bytes / account.claimed_write_bytes
     evidence: EvidenceValues = {
         "written_share": share,
-        "put_bytes": account.claimed_write,
-        "written_bytes": account.moved_write,
+        "put_bytes": account.claimed_write_bytes,
+        "written_bytes": account.moved_write_bytes,
     }
     text = (
         f"The storage nodes' disks wrote {percent_text(share)} of the "
-        f"{format_bytes(account.claimed_write)} that were put, by the end of the run"
+        f"{format_bytes(account.claimed_write_bytes)} that were put, by the end of the run"
     )
     if share < WRITTEN_GOOD:
         evidence |= {ACKNOWLEDGED: "in memory"}

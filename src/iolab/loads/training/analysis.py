@@ -60,7 +60,8 @@ class TrainingAnalysis(OperationsAnalysis[TrainingView]):
         excluded=(check_startup_transient, check_periodic_rate, check_wide_interval),
     )
     directions = (Direction.READ,)
-    view_type, specs, percentiles, timed = TrainingView, METRICS, PERCENTILES, TIMED
+    view_type, own_metric_specs, percentiles = TrainingView, METRICS, PERCENTILES
+    operations_with_percentile_intervals = TIMED
     operation_keys = LATENCY_KEYS
     operation_metrics = (*LoadAnalysis.operation_metrics, *LATENCY_KEYS)
 

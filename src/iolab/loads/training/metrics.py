@@ -76,7 +76,7 @@ class TrainingView(OperationsView, Record, dict=True):
         self, host_index: int, operation: TrainingOperation
     ) -> tuple[int, float]:
         """How many of an operation a host did in the window, and their time together."""
-        seconds = self.operation_total_ns([host_index], operation) / NS_PER_S
+        seconds = self.operation_latency_sum_ns([host_index], operation) / NS_PER_S
         return self.operation_count([host_index], operation), seconds
 
     def step_shares(self, host_index: int) -> StepShares | None:
