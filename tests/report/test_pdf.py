@@ -17,6 +17,7 @@ from iolab.core.metric import CheckResult, Verdict, VerdictLevel
 from iolab.errors import ReportError
 from iolab.report.brief import Brief
 from iolab.report.choice import StudyAnswer
+from iolab.report.fast_facts import FastFact
 from iolab.report.formats.render import (
     Paper,
     render_appendix,
@@ -101,6 +102,22 @@ def test_numbers_of_the_answer_are_on_one_line_with_their_units() -> None:
     made = PdfReader(io.BytesIO(typeset_brief_pdf(told(), long, Paper.A4)))
     lines = made.pages[0].extract_text().splitlines()
     assert [sum(line.count(one) for line in lines) >= 9 for one in figures] == [True] * 4
+
+
+def test_rates_of_cards_are_on_one_line_with_their_units() -> None:
+    page = shared.page("pair")
+    # The rate stands at another place of the line in each.
+    facts = tuple(
+        FastFact("1.25×", "reads", f"{'i' * number} {'word ' * 3}96.2\N{NO-BREAK SPACE}MB/s of b")
+        for number in range(1, 5)
+    )
+    for start in range(4):
+        moved = tuple(replace(each, note=f"{'w' * 2 * start} {each.note}") for each in facts)
+        made = typeset_brief_pdf(
+            told(), replace(page, answer=replace(page.answer, fast_facts=moved)), Paper.A4
+        )
+        lines = PdfReader(io.BytesIO(made)).pages[0].extract_text().splitlines()
+        assert not [line for line in lines if line.rstrip().endswith("MB/")]
 
 
 def test_no_line_ends_at_the_slash_of_an_io() -> None:
