@@ -19,8 +19,8 @@ from tests.conftest import CHROMIUM
 from tests.samples import ROOT, unpack
 
 PICTURE: Final = ROOT / "docs" / "images" / "report.png"
-WIDTH: Final = 1040
-HEIGHT: Final = 1090
+WIDTH: Final = 1280
+HEIGHT: Final = 1250
 
 
 def main() -> None:

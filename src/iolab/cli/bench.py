@@ -216,7 +216,7 @@ def _print_percentiles_and_comparisons(reader: SessionReader) -> None:
     from iolab.core.bins import PERCENTILE_LABELS
     from iolab.report.numbers import DASH
     from iolab.report.table import Column
-    from iolab.report.terminal import terminal_table
+    from iolab.report.terminal import literal_text, terminal_table
 
     study, results = study_and_results_with_session_checks(reader)
     rows = list(_latency_percentile_rows(study, summarise_points(results, study)))
@@ -227,8 +227,7 @@ def _print_percentiles_and_comparisons(reader: SessionReader) -> None:
         if any(DASH in cells for cells in rows):
             print_result(f"{DASH}: too few I/Os for that percentile; run longer.")
     if len(study.configurations) > 1:
-        for sentence in _directory_comparison_sentences(reader):
-            print_result(sentence)
+        print_renderables(*map(literal_text, _directory_comparison_sentences(reader)))
 
 
 def _latency_percentile_rows(study: Study, points: Sequence[PointSummary]) -> Iterator[list[str]]:

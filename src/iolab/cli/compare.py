@@ -415,13 +415,15 @@ def _footnote_numbers_by_reason(compared_metrics: Sequence[ComparedMetric]) -> d
 
 
 def _skipped_point_lines(comparison: ComparisonResult) -> Iterator[RenderableType]:
+    from rich.padding import Padding
+
     from iolab.report.terminal import literal_text, section_title
 
     if not comparison.skipped:
         return
     yield section_title("Not compared")
     for text in _skip_reason_texts(comparison):
-        yield literal_text(f"  {text}")
+        yield Padding(literal_text(text), (0, 0, 0, 2))
 
 
 def _skip_reason_texts(comparison: ComparisonResult) -> Iterator[str]:

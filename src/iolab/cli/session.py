@@ -355,7 +355,7 @@ def _print_results(
         _print_unless_quiet(f"Report: {write_html_report(options.directory)}", options)
     _warn_of_outdated_report(options)
     if (advice := repeats_advice(study, study_kinds())) is not None:
-        _print_unless_quiet(f"Repeats: {advice.advice_text}.", options)
+        _print_unless_quiet(wrap_for_terminal(f"Repeats: {advice.advice_text}."), options)
     _print_unless_quiet(f"Session: {options.directory}", options)
     if study.kubernetes is not None and study.kubernetes.keep:
         from iolab.cli.pods import kept_pods_sentences
