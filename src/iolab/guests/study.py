@@ -67,7 +67,9 @@ class GuestStudyKind:
     node_targets = staticmethod(node_targets)
     version_argv_by_probed_program = staticmethod(version_arguments_by_node_program)
 
-    def knee_candidates(self, tables: StudyTables, loads: Sequence[int]) -> tuple[int, ...]:
+    def knee_load_candidates_per_node(
+        self, tables: StudyTables, loads_per_node: Sequence[int]
+    ) -> tuple[int, ...]:
         """Of these numbers of guests on a node those at which its load may turn."""
         guests = self.settings_section.settings(tables)
         if guests is None:
@@ -76,15 +78,15 @@ class GuestStudyKind:
             build_host_spec(host).hypervisor_hints
             for _, host in tables.items_of_table("host", HostTable)
         )
-        return knee_guest_counts_per_node(rooms, guests.vcpus, loads)
+        return knee_guest_counts_per_node(rooms, guests.vcpus, loads_per_node)
 
-    def iops_limit_per_host(self, study: Study) -> int | None:
+    def iops_limit_per_booted_host(self, study: Study) -> int | None:
         """How many I/Os a second each guest's disk is held to."""
         return settings.iops_limit if (settings := booted_guest_settings(study)) else None
 
     def verdict_limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterator[VerdictLimit]:
         """Disks that are held to a rate, which is then what is measured."""
-        held = self.iops_limit_per_host(study)
+        held = self.iops_limit_per_booted_host(study)
         if held is not None:
             why = (
                 f"guests' disks are held to {held} IOPS each: a rate that reaches it is the limit's"

@@ -277,12 +277,12 @@ class CommandPrefix(Record):
     """A host's name and the words that reach it, started in our environment if none is given."""
 
     host: str
-    words: tuple[str, ...]
+    prefix_words: tuple[str, ...]
     environment: Mapping[str, str] | None = None
 
     def argv(self, *words: str) -> list[str]:
         """The prefix with further words; ValueError for a word that a shell might change."""
-        return [*self.words, *require_plain_words(words)]
+        return [*self.prefix_words, *require_plain_words(words)]
 
     async def run(
         self,

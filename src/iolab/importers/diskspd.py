@@ -194,7 +194,7 @@ class DiskspdFieldReader:
         if len(self._faults) < FAULTS_LIMIT:
             self._faults[Fault(message, hint)] = None
 
-    def optional_count(self, element: ET.Element, path: str) -> int | None:
+    def optional_count_or_add_fault(self, element: ET.Element, path: str) -> int | None:
         """A whole number of the element below, None where there is none."""
         text = element.findtext(path)
         if text is None:
@@ -205,7 +205,7 @@ class DiskspdFieldReader:
         self._add_unreadable_fault(path, text)
         return None
 
-    def optional_number(self, element: ET.Element, path: str) -> float | None:
+    def optional_number_or_add_fault(self, element: ET.Element, path: str) -> float | None:
         """A number from 0 on of the element below, None where there is none."""
         text = element.findtext(path)
         if text is None:
@@ -227,10 +227,10 @@ class DiskspdFieldReader:
                 "Keep all that diskspd prints.",
             )
 
-    def required_count(self, element: ET.Element, path: str) -> int | None:
+    def required_count_or_add_fault(self, element: ET.Element, path: str) -> int | None:
         """A whole number that must be there; None, and a fault, where it is not."""
         self.require_element_or_add_fault(element, path)
-        return self.optional_count(element, path)
+        return self.optional_count_or_add_fault(element, path)
 
     def _add_unreadable_fault(self, name: str, text: str) -> None:
         self.add_fault(
@@ -381,10 +381,10 @@ def _span_settings(span: ET.Element, reader: DiskspdFieldReader) -> DiskspdSpanS
     targets = tuple(
         DiskspdTargetSettings(
             path=element_text_or_empty(target, "Path"),
-            block_bytes=reader.optional_count(target, "BlockSize"),
-            write_percent=reader.optional_count(target, "WriteRatio"),
-            queue_depth=reader.optional_count(target, "RequestCount"),
-            own_thread_count=reader.optional_count(target, "ThreadsPerFile"),
+            block_bytes=reader.optional_count_or_add_fault(target, "BlockSize"),
+            write_percent=reader.optional_count_or_add_fault(target, "WriteRatio"),
+            queue_depth=reader.optional_count_or_add_fault(target, "RequestCount"),
+            own_thread_count=reader.optional_count_or_add_fault(target, "ThreadsPerFile"),
             is_random=target.find("Random") is not None,
             rate_per_thread_per_s=_target_rate_per_thread_per_s(target, reader),
             is_rate_in_iops=_is_rate_in_iops(target),
@@ -392,15 +392,15 @@ def _span_settings(span: ET.Element, reader: DiskspdFieldReader) -> DiskspdSpanS
         for target in span.iterfind("Targets/Target")
     )
     return DiskspdSpanSettings(
-        reader.optional_count(span, "Duration"),
-        reader.optional_count(span, "Warmup"),
+        reader.optional_count_or_add_fault(span, "Duration"),
+        reader.optional_count_or_add_fault(span, "Warmup"),
         targets,
         tuple(_leaf_paths_and_texts(span, "")),
     )
 
 
 def _target_rate_per_thread_per_s(target: ET.Element, reader: DiskspdFieldReader) -> int | None:
-    rate = reader.optional_count(target, "Throughput")
+    rate = reader.optional_count_or_add_fault(target, "Throughput")
     return rate * (1 if _is_rate_in_iops(target) else MS_PER_S) if rate else None
 
 
@@ -449,8 +449,8 @@ def _measured_span_or_add_faults(
     reader: DiskspdFieldReader,
 ) -> DiskspdTimeSpan | None:
     reader.require_element_or_add_fault(span, "TestTimeSeconds")
-    seconds = reader.optional_number(span, "TestTimeSeconds")
-    threads = reader.required_count(span, "ThreadCount")
+    seconds = reader.optional_number_or_add_fault(span, "TestTimeSeconds")
+    threads = reader.required_count_or_add_fault(span, "ThreadCount")
     moved = _target_io_counts_and_bytes_or_add_faults(span, span_number, reader)
     for path in dict.fromkeys(target.path for target in settings.targets):
         if path not in moved:
@@ -498,7 +498,7 @@ def _target_io_counts_and_bytes_or_add_faults(
     """What all threads did with each target while the time was taken."""
     moved: dict[str, Counter[str]] = {}
     for thread in span.iterfind("Thread"):
-        identity = reader.required_count(thread, "Id")
+        identity = reader.required_count_or_add_fault(thread, "Id")
         targets = thread.findall("Target")
         if not targets:
             reader.add_fault(
@@ -506,12 +506,12 @@ def _target_io_counts_and_bytes_or_add_faults(
                 "See whether its target could be opened; a thread without one did no work.",
             )
         for target in targets:
-            printed = {name: reader.required_count(target, name) for name in _COUNTS}
+            printed = {name: reader.required_count_or_add_fault(target, name) for name in _COUNTS}
             counts = Counter({name: count for name, count in printed.items() if count is not None})
             if len(counts) < len(_COUNTS):
                 continue
             moved.setdefault(element_text_or_empty(target, "Path"), Counter()).update(counts)
-            total = reader.required_count(target, "BytesCount")
+            total = reader.required_count_or_add_fault(target, "BytesCount")
             if total is not None and total != counts["ReadBytes"] + counts["WriteBytes"]:
                 reader.add_fault(
                     f"Thread {identity} of time span {span_number} moved {total} bytes, of "
@@ -567,8 +567,11 @@ def _direction_figures(
 ) -> OperationFigures:
     count, size = counts_and_bytes[f"{direction}Count"], counts_and_bytes[f"{direction}Bytes"]
     name = f"{direction}Milliseconds"
-    mean = None if table is None else reader.optional_number(table, f"Average{name}")
-    found = {float(percent): reader.optional_number(row, name) for percent, row in rows.items()}
+    mean = None if table is None else reader.optional_number_or_add_fault(table, f"Average{name}")
+    found = {
+        float(percent): reader.optional_number_or_add_fault(row, name)
+        for percent, row in rows.items()
+    }
     latencies = {at: value * NS_PER_MS for at, value in found.items() if value is not None}
     return OperationFigures(
         operation=direction.lower(),

@@ -322,7 +322,7 @@ class RunLoop:
             require_no_lost_hosts(self._session)
         else:
             # A host that is lost after the last run costs none, and has files to be removed.
-            await self._reconnect_lost()
+            await self._reconnect_or_exclude_lost_hosts()
         return SessionStatus.DONE
 
     async def _run_with_retries_unless_interrupted(self, run: PlannedRun) -> bool:
@@ -331,7 +331,7 @@ class RunLoop:
         # Each attempt but the last uses up a retry, or a host that is left out.
         attempts = 1 + max(self._method.retries, len(self._session.hosts))
         for attempt in range(first, first + attempts):
-            workdirs = await self._reconnect_and_prepare_workdirs(run)
+            workdirs = await self._reconnect_and_restore_targets(run)
             turn = replace(run, attempt=attempt)
             record = await execute_run(self._session, turn, workdirs, self._resources)
             self._session.settle_timer.rest_since_ns = self._session.clock.mono_ns()
@@ -382,10 +382,10 @@ class RunLoop:
         self._failed_points.add(run.point.digest)
         return False
 
-    async def _reconnect_and_prepare_workdirs(self, run: PlannedRun) -> tuple[WorkDirectory, ...]:
+    async def _reconnect_and_restore_targets(self, run: PlannedRun) -> tuple[WorkDirectory, ...]:
         """The run's work directories with their files, on hosts that all answer."""
         for _ in range(LAYOUT_TRIES):
-            await self._reconnect_lost()
+            await self._reconnect_or_exclude_lost_hosts()
             try:
                 return await self._open_workdirs_and_restore_targets(run)
             except (HostError, EngineError) as fault:
@@ -404,7 +404,7 @@ class RunLoop:
         )
         return await self._preconditioner.bring_targets_to_start_state(run, workdirs)
 
-    async def _reconnect_lost(self) -> None:
+    async def _reconnect_or_exclude_lost_hosts(self) -> None:
         """Nobody is lost after this: lost hosts are reached again, or left out."""
         if not lost_host_reasons(self._session):
             return

@@ -71,7 +71,7 @@ async def _pending_undo_preflight(hosts: Mapping[str, Host], *, is_fault: bool) 
     A session without events is told of them. Those of another session that goes on are notes: they
     may be of another storage.
     """
-    asked = await gather_hosts(hosts.values(), _host_leftovers)
+    asked = await gather_hosts(hosts.values(), _read_host_leftovers)
     leftovers = sorted(asked.results_or_raise().items())
     faults = tuple(
         Fault(f"On host '{name}' an event was not undone: {step}.", NOT_UNDONE_HINT)
@@ -193,7 +193,7 @@ def _refused_action_fault(action: Action, refusal: AgentRefusalError) -> Fault:
     return Fault(message, hint)
 
 
-async def _host_leftovers(host: Host) -> HostLeftovers:
+async def _read_host_leftovers(host: Host) -> HostLeftovers:
     answer = await host.request("leftovers", deadline_s=AGENT_LIMIT_S, path=None, remove=None)
     return read_answer(host.name, HostLeftovers, answer)
 

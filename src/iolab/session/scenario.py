@@ -82,17 +82,17 @@ def longest_engine_seconds(study: Study) -> float:
 
 
 class _PendingUndo(Struct):
-    """What is yet to be undone of an action, and the `request` that has its host write that down.
+    """What is yet to be undone of an action, and the `store_task` that has its host store it.
 
     A cancelled event leaves its request to the undo, which waits for the answer. Its steps take
-    `limit_s` at most.
+    `steps_limit_s` at most.
     """
 
     event: EventPlan
     host: Host
-    name: str
-    limit_s: float
-    request: asyncio.Task[Message]
+    undo_name: str
+    steps_limit_s: float
+    store_task: asyncio.Task[Message]
 
 
 class PhaseRunner:
@@ -529,7 +529,7 @@ class PhaseRunner:
         limit_s = len(resolved.undo) * self._plan.action(event.action).timeout_s
         pending = _PendingUndo(event, host, name, limit_s, asyncio.create_task(request))
         self._undos.append(pending)
-        await asyncio.shield(pending.request)
+        await asyncio.shield(pending.store_task)
         return pending
 
     async def _send_steps(
@@ -543,7 +543,7 @@ class PhaseRunner:
         action = self._plan.action(event.action)
         timer = None
         if pending_undo is not None and action.undo_after_s is not None:
-            timer = {"name": pending_undo.name, "seconds": action.undo_after_s}
+            timer = {"name": pending_undo.undo_name, "seconds": action.undo_after_s}
         # A host that cuts its own link answers when its timer has undone it.
         limit_s = len(resolved.steps) * action.timeout_s + (action.undo_after_s or 0)
         is_readback = event.phase == READBACK_PHASE
@@ -551,7 +551,7 @@ class PhaseRunner:
             "step",
             deadline_s=limit_s + STEP_GRACE_S,
             what=list(resolved.steps),
-            undo=None if pending_undo is None else pending_undo.name,
+            undo=None if pending_undo is None else pending_undo.undo_name,
             undo_timer=timer,
             released_dir=self._work_folder_of_host(host.name) if is_readback else None,
         )
@@ -623,17 +623,17 @@ class PhaseRunner:
     async def _undo_action(self, undo: _PendingUndo) -> None:
         id_, host = undo.event.id, undo.host
         has_begun = self._has_begun(id_)
-        await asyncio.wait([self._event_tasks[id_] if has_begun else undo.request])
+        await asyncio.wait([self._event_tasks[id_] if has_begun else undo.store_task])
         if host.lost_reason:
             if has_begun:
                 self._outcomes[id_] = replace(self._outcomes[id_], undo_error=UNDO_BY_KEEPER)
             return
         if not has_begun:
-            await host.request("undo_remove", deadline_s=AGENT_LIMIT_S, name=undo.name)
+            await host.request("undo_remove", deadline_s=AGENT_LIMIT_S, name=undo.undo_name)
             return
         try:
             answer = await host.request(
-                "undo", deadline_s=undo.limit_s + STEP_GRACE_S, name=undo.name
+                "undo", deadline_s=undo.steps_limit_s + STEP_GRACE_S, name=undo.undo_name
             )
             times = read_answer(host.name, EventStepAnswer, answer)
         except HostError as fault:

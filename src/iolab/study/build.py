@@ -78,7 +78,7 @@ def build_study(
     clients = {host.name: host.hypervisor for host in hosts if host.role is HostRole.CLIENT}
     nodes = tuple(host.name for host in hosts if host.role is HostRole.STORAGE)
     workloads = tuple(
-        _with_forced_knee_candidates(
+        _with_forced_knee_load_candidates(
             _adapted_to_separate_targets_if_in_pods(
                 kinds.kind_for_table(type(table)).build_workload(item, table, tables), kubernetes
             ),
@@ -293,14 +293,16 @@ def _object_store(table: ObjectStoreTable) -> ObjectStore | None:
     )
 
 
-def _with_forced_knee_candidates(
+def _with_forced_knee_load_candidates(
     workload: Workload, tables: StudyTables, kinds: StudyKinds
 ) -> Workload:
     """The workload with its fleet measured in any case where its nodes' load may turn."""
     aim, axes = workload.search_goal, {axis.name: axis.values for axis in workload.sweep}
     if aim.axis_sampling is not AxisSampling.ADAPTIVE or VMS_PER_NODE_AXIS not in axes:
         return workload
-    forced = kinds.hosts.knee_candidates(tables, [int(load) for load in axes[VMS_PER_NODE_AXIS]])
+    forced = kinds.hosts.knee_load_candidates_per_node(
+        tables, [int(load) for load in axes[VMS_PER_NODE_AXIS]]
+    )
     if not forced:
         return workload
     return replace(

@@ -46,7 +46,7 @@ def line_number_by_key_path(text: str) -> dict[KeyPath, int]:
     A table's line is its header's, or that of its first key when it has no header; an element of an
     array of tables is found under its index.
     """
-    return _TomlLineScanner(text).scan_lines()
+    return _TomlLineScanner(text).scan_line_number_by_key_path()
 
 
 class _TomlLineScanner(Struct):
@@ -59,7 +59,7 @@ class _TomlLineScanner(Struct):
     _counted_to: int = 0
     _line: int = 1
 
-    def scan_lines(self) -> dict[KeyPath, int]:
+    def scan_line_number_by_key_path(self) -> dict[KeyPath, int]:
         table: KeyPath = ()
         self._skip_match(_BLANK)
         while self.position < len(self.text):

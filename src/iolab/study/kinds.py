@@ -281,10 +281,12 @@ class HostStudyKind(Protocol):
     ) -> tuple[HostSpec, ...]:
         """The hosts that the session makes beside those that are written."""
 
-    def knee_candidates(self, tables: StudyTables, loads: Sequence[int]) -> tuple[int, ...]:
+    def knee_load_candidates_per_node(
+        self, tables: StudyTables, loads_per_node: Sequence[int]
+    ) -> tuple[int, ...]:
         """Of these numbers of hosts on a node those at which its load may turn."""
 
-    def iops_limit_per_host(self, study: Study) -> int | None:
+    def iops_limit_per_booted_host(self, study: Study) -> int | None:
         """How many I/Os a second each such host is held to, None for none."""
 
     def booted_host_demand(

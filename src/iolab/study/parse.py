@@ -31,7 +31,7 @@ from iolab.study.overrides import (
     set_target_path,
 )
 from iolab.study.pods import expand_pods_or_add_faults
-from iolab.study.scenario import add_phase_and_event_faults, drop_inventory_tables_with_faults
+from iolab.study.scenario import add_phase_and_event_faults, drop_inventory_tables_and_add_faults
 from iolab.study.tables import read_tables_and_add_faults
 from iolab.text import quote_value, suggestion
 
@@ -115,7 +115,7 @@ def _build_study_at_scale(
     kinds: StudyKinds,
 ) -> Study | None:
     """One reading of the document under one scale; None when any fault was found."""
-    drop_inventory_tables_with_faults(document)
+    drop_inventory_tables_and_add_faults(document)
     if options.inventory is not None:
         hosts = read_inventory(options.inventory, document.faults)
         if hosts is None:

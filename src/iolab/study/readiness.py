@@ -569,7 +569,7 @@ def study_change_faults(before: Study, now: Study) -> tuple[Fault, ...]:
             getattr(before, part), getattr(now, part)
         )
     ]
-    for part, was, is_ in _list_elements_by_name(before, now):
+    for part, was, is_ in _elements_by_name_before_and_now(before, now):
         for name in dict.fromkeys((*was, *is_)):
             if was.get(name) != is_.get(name):
                 changed += _changed_element_values(f"{part}.{name}", was.get(name), is_.get(name))
@@ -584,7 +584,7 @@ def study_change_faults(before: Study, now: Study) -> tuple[Fault, ...]:
     )
 
 
-def _list_elements_by_name(
+def _elements_by_name_before_and_now(
     before: Study, now: Study
 ) -> Iterator[tuple[str, Mapping[str, object], Mapping[str, object]]]:
     """The elements of each list of both studies by their names, with what one is called."""

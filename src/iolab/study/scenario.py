@@ -63,7 +63,7 @@ ENGINES: Final = (EngineName("native"), EngineName("fio"))
 """Those of I/O on files; with the native one latency begins when an I/O is due."""
 
 
-def drop_inventory_tables_with_faults(document: StudyDocument) -> None:
+def drop_inventory_tables_and_add_faults(document: StudyDocument) -> None:
     """Add a fault for what only an inventory may say, and leave it out."""
     for section in INVENTORY_ONLY:
         if section in document.tree:

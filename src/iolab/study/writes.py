@@ -126,7 +126,11 @@ def forecast_writes(
     measured = 0.0
     for run in plan.runs if rates.runs else ():
         writes = kinds.run_writes(study, run.point)
-        rate = rates.write_rate_of_point(run.point) if writes.host_share_at_target_speed else None
+        rate = (
+            rates.write_bytes_per_s_of_point(run.point)
+            if writes.host_share_at_target_speed
+            else None
+        )
         if rate is not None:
             first, last = writes.seconds_range_at_target_speed
             least, most = least - first, most - last
@@ -152,7 +156,7 @@ class _WriteRates:
         self.runs = 0
         for result in results:
             point = points.get(result.digest)
-            rate = _write_rate(result)
+            rate = _write_bytes_per_s(result)
             if point is None or rate is None:
                 continue
             self.runs += 1
@@ -161,13 +165,13 @@ class _WriteRates:
         self._by_point = {key: fmean(rates) for key, rates in by_point.items()}
         self._by_likeness = {key: fmean(rates) for key, rates in by_likeness.items()}
 
-    def write_rate_of_point(self, point: Point) -> float | None:
+    def write_bytes_per_s_of_point(self, point: Point) -> float | None:
         """The write rate of a point; None where no finished run is like it."""
         rate = self._by_point.get(point.digest)
         return rate if rate is not None else self._by_likeness.get(_write_rate_group(point))
 
 
-def _write_rate(result: RunResult) -> float | None:
+def _write_bytes_per_s(result: RunResult) -> float | None:
     if result.status is not RunStatus.DONE:
         return None
     metric = result.metrics.get(WRITE_RATE)
@@ -208,7 +212,7 @@ class WriteForecaster:
     def _add_and_tell_if_new_group(self, result: RunResult) -> bool:
         """Add the result; returns whether it is the first of points like its own."""
         point = self._points.get(result.digest)
-        if point is None or _write_rate(result) is None:
+        if point is None or _write_bytes_per_s(result) is None:
             return False
         self._results.append(result)
         likeness = _write_rate_group(point)
