@@ -101,7 +101,7 @@ class CheckpointDriver(ProcessDriver):
                     phases.collect_phase_results()
         finally:
             phases.fill_in_final_results()
-            await phases.remove_files()
+            await phases.remove_saved_files()
 
     def begin_measure_phase(self, session: SessionContext, run: PlannedRun) -> None:
         """Which half it is; it ends with its work, and not at a time."""
@@ -250,7 +250,7 @@ class _CheckpointPhases:
             for name, output in results.outputs[:-1]:
                 state.files[f"{name}.jsonl"] = output
 
-    async def remove_files(self) -> None:
+    async def remove_saved_files(self) -> None:
         """Remove what was saved, so that the next run finds its room.
 
         What cannot be removed now goes with the scratch folder, if that goes.

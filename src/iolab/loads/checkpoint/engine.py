@@ -183,7 +183,7 @@ class CheckpointLineReader(EngineLineReader):
 
     def parse_totals(self, first_line: dict[str, Any], last_line: dict[str, Any]) -> EngineTotals:
         """See `EngineLineReader`; with what each rank did."""
-        self.ranks = tuple(_parse_rank(document) for document in _rank_documents(last_line))
+        self.ranks = tuple(_parse_rank_run(document) for document in _rank_documents(last_line))
         return parse_engine_totals(
             first_line, last_line, (self._direction,), max(len(self._rank_numbers), 1)
         )
@@ -206,5 +206,5 @@ def _rank_documents(last_line: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [require_object(document) for document in documents]
 
 
-def _parse_rank(document: dict[str, Any]) -> RankRun:
+def _parse_rank_run(document: dict[str, Any]) -> RankRun:
     return RankRun(**{name: require_count(document, name) for name in RankRun.__struct_fields__})

@@ -90,7 +90,7 @@ def plan_checkpoint(
     return _LAYOUTS[layout](model, rank_count, shrink)
 
 
-def _zero3_checkpoint(model: ModelShape, rank_count: int, shrink: int) -> CheckpointFiles:
+def _zero3_checkpoint_files(model: ModelShape, rank_count: int, shrink: int) -> CheckpointFiles:
     copies = rank_count // model.ranks_per_model_copy
     layer = sum(
         _shrunk_element_count(n, shrink) for n in model.layer_tensor_elements_per_rank(copies)
@@ -108,7 +108,7 @@ def _zero3_checkpoint(model: ModelShape, rank_count: int, shrink: int) -> Checkp
     )
 
 
-def _megatron_checkpoint(model: ModelShape, rank_count: int, shrink: int) -> CheckpointFiles:
+def _megatron_checkpoint_files(model: ModelShape, rank_count: int, shrink: int) -> CheckpointFiles:
     optimizer = _optimizer_file_bytes(model, rank_count, shrink)
     return _number_files(
         (
@@ -144,7 +144,7 @@ def _layer_file_names_and_sizes(
         yield f"layer_{number}-model_{tensor}_model_states.pt", size
 
 
-def _dcp_checkpoint(model: ModelShape, rank_count: int, shrink: int) -> CheckpointFiles:
+def _dcp_checkpoint_files(model: ModelShape, rank_count: int, shrink: int) -> CheckpointFiles:
     """Every tensor is split over all ranks along its first dimension."""
     whole = replace(model, tensor_parallel=1)
     layer = [
@@ -195,9 +195,9 @@ def _number_files(files_by_rank: Iterator[tuple[tuple[str, int], ...]]) -> Check
 _LAYOUTS: Final[Mapping[CheckpointLayout, Callable[[ModelShape, int, int], CheckpointFiles]]] = (
     MappingProxyType(
         {
-            CheckpointLayout.ZERO3: _zero3_checkpoint,
-            CheckpointLayout.MEGATRON: _megatron_checkpoint,
-            CheckpointLayout.DCP: _dcp_checkpoint,
+            CheckpointLayout.ZERO3: _zero3_checkpoint_files,
+            CheckpointLayout.MEGATRON: _megatron_checkpoint_files,
+            CheckpointLayout.DCP: _dcp_checkpoint_files,
         }
     )
 )

@@ -206,11 +206,11 @@ def _job_text(job: Job) -> str:
     shared = ", on one file" if job.shared_file else ""
     return (
         f"{job.access.value}{mix} {format_bytes(job.block_bytes)}, {job.numjobs} x depth "
-        f"{job.iodepth}{_rate_suffix_text(job)}{shared}{buffered}"
+        f"{job.iodepth}{_rate_suffix(job)}{shared}{buffered}"
     )
 
 
-def _rate_suffix_text(job: Job) -> str:
+def _rate_suffix(job: Job) -> str:
     """How fast, and how I/Os arrive where that is said."""
     if job.trace:
         speed = "" if job.trace_speed == 1 else f", {job.trace_speed:g} x as fast"

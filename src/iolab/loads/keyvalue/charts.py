@@ -27,7 +27,7 @@ from iolab.loads.keyvalue.metrics import KEY_PERCENTILES, WHOLE_OPERATIONS_RATE_
 from iolab.loads.keyvalue.tables import (
     WORDS,
     PointGroupOfAllConfigurations,
-    group_headlines,
+    best_point_headlines_of_group,
     headline_latency_operation,
     intended_latency_table,
     known_latency_names_and_texts,
@@ -378,7 +378,7 @@ def key_value_best_figures(
     for group in groups:
         job = group.workload.job
         has_writer = isinstance(job, DbBenchJob) and job.has_writer
-        for headline in group_headlines(group, study):
+        for headline in best_point_headlines_of_group(group, study):
             texts = (
                 tuple(_mean_and_tail_names_and_texts(headline.best, group)) if headline.best else ()
             )

@@ -517,19 +517,21 @@ def check_key_value_coordinated_omission(view: KeyValueView) -> CheckAnswer:
     )
 
 
-def _achieved_rate_answer(view: KeyValueView, host_index: int, rate: int) -> CheckAnswer:
+def _achieved_rate_answer(
+    view: KeyValueView, host_index: int, target_ops_per_s: int
+) -> CheckAnswer:
     host, load = view.hosts[host_index], view.key_value_sums
     if load.seconds[host_index] <= 0:
         return unchecked_answer(f"no operation was measured on {host.host}")
-    achieved = float(load.whole_operation_rates_by_host[host_index]) / rate
+    achieved = float(load.whole_operation_rates_by_host[host_index]) / target_ops_per_s
     evidence: EvidenceValues = {
         "host": host.host,
         "open_loop": True,
-        "target_ops_per_s": rate,
+        "target_ops_per_s": target_ops_per_s,
         "achieved": achieved,
     }
     text = (
-        f"{percent_text(achieved)} of {format_count(rate)} ops/s were "
+        f"{percent_text(achieved)} of {format_count(target_ops_per_s)} ops/s were "
         f"kept{view.host_suffix_text(host)}"
     )
     if achieved < ACHIEVED_MIN:

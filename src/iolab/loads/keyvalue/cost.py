@@ -330,7 +330,7 @@ def run_writes(study: Study, point: Point) -> RunWrites:
 
 
 def space_bytes_on_host(
-    study: Study, points: Iterable[Point], host: str, host_write_bytes_per_s: float
+    study: Study, points: Iterable[Point], host_name: str, host_write_bytes_per_s: float
 ) -> int:
     """The space that key-value load needs at most on that host's target, all at a time.
 
@@ -343,7 +343,7 @@ def space_bytes_on_host(
         stores = [
             job
             for job in jobs_of_distinct_stores(own_points)
-            if host in _store_hosts(study, job, configuration.hosts)
+            if host_name in _store_hosts(study, job, configuration.hosts)
         ]
         if not stores:
             continue
@@ -357,7 +357,7 @@ def space_bytes_on_host(
     return most
 
 
-def max_space_bytes_on_a_host(
+def max_space_bytes_on_any_host(
     study: Study, runs: Iterable[PlannedRun], host_write_bytes_per_s: float
 ) -> int:
     """The same of the host that needs most; 0 without such load."""

@@ -579,7 +579,7 @@ class DbBenchDriver(LoadDriver):
             SessionPhase.LAY_OUT, run, "a copy of the database on every client"
         )
 
-        async def copy_on_host(host_run: HostRunInProgress) -> None:
+        async def copy_database_on_host(host_run: HostRunInProgress) -> None:
             host, gold = host_run.workdir.host, self._golden_databases[host_run.name]
             await remove_folder(host, run_folder_path(host_run.workdir))
             await run_and_get_output(host, ("mkdir", "--", run_folder_path(host_run.workdir)))
@@ -597,7 +597,7 @@ class DbBenchDriver(LoadDriver):
                 raise EngineError(message, "Let nobody change files in the scratch folder.")
             self._copied_by[host_run.name] = how
 
-        await session.stop.run_unless_stopped(run_on_each_host(host_runs, copy_on_host))
+        await session.stop.run_unless_stopped(run_on_each_host(host_runs, copy_database_on_host))
 
     def _create_client_task_with_fresh_seed(
         self, session: SessionContext, run: PlannedRun, host_run: HostRunInProgress, seconds: int

@@ -106,7 +106,7 @@ def device_io_table(
         ]
         if not moved or not seconds or max(seconds) <= 0:
             continue
-        span, done = max(seconds), _completed_operations(hosts)
+        span, done = max(seconds), _completed_operation_count(hosts)
         reads, writes = (
             sum(getattr(delta, f"{way}_ios") for delta in moved) for way in _DIRECTIONS
         )
@@ -136,7 +136,7 @@ def device_io_table(
     return Table("Device I/O beside the operations", heads, tuple(rows))
 
 
-def _completed_operations(hosts: Sequence[HostRun]) -> int:
+def _completed_operation_count(hosts: Sequence[HostRun]) -> int:
     """Operations of the whole run; a read-modify-write is a read and an update already."""
     counts = [
         counted

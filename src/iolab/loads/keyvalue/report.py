@@ -33,7 +33,7 @@ from iolab.loads.keyvalue.evidence import (
 )
 from iolab.loads.keyvalue.metrics import WHOLE_OPERATIONS_RATE_KEY, sum_key_value_operations
 from iolab.loads.keyvalue.tables import (
-    group_headlines,
+    best_point_headlines_of_group,
     headline_latency_operation,
     key_value_jobs_tables,
     key_value_point_groups,
@@ -203,7 +203,9 @@ class KeyValueReport(LoadReport):
     ) -> tuple[BestPointHeadline, ...]:
         """Each group of operations."""
         groups = key_value_point_groups(study, points)
-        return tuple(headline for group in groups for headline in group_headlines(group, study))
+        return tuple(
+            headline for group in groups for headline in best_point_headlines_of_group(group, study)
+        )
 
     def best_figures(self, measurements: MeasurementSource) -> tuple[BestFigure, ...]:
         """The most operations a second of each group."""

@@ -194,7 +194,7 @@ def check_warm_caches(view: KeyValueView) -> CheckAnswer:
     if not clients:
         return unchecked_answer("the page cache of the server's host was not looked at")
     proofs = ((view.hosts[index].host, view.hosts[index].cache_drop) for index in clients)
-    size = requested_store_bytes(view)
+    size = requested_bytes_per_store(view)
     return worst_answer(
         (_cache_drop_answer(host, proof, size) for host, proof in proofs), max_key="resident_bytes"
     )
@@ -469,7 +469,7 @@ def indexes_of_clients_with_store(view: KeyValueView) -> tuple[int, ...]:
     return (names.index(server.host),) if server.host in names else ()
 
 
-def requested_store_bytes(view: KeyValueView) -> int:
+def requested_bytes_per_store(view: KeyValueView) -> int:
     """Keys and values in one store, as they were to be loaded."""
     job = view.key_value_job
     if isinstance(job, DbBenchJob):
@@ -492,7 +492,7 @@ def store_reads_of_devices(view: KeyValueView) -> tuple[StoreReads, ...] | None:
     device, deltas = read
     memory = server.memory_bytes or (facts.memory.total_bytes if facts else None)
     bounded = server.memory_bytes is not None
-    size = requested_store_bytes(view)
+    size = requested_bytes_per_store(view)
     return (
         StoreReads(
             device=device,
@@ -525,7 +525,7 @@ def _store_reads_by_device(view: KeyValueView) -> tuple[StoreReads, ...] | None:
             StoreReads(
                 device=group.device,
                 client_indexes=clients,
-                data_bytes=requested_store_bytes(view) * len(clients),
+                data_bytes=requested_bytes_per_store(view) * len(clients),
                 memory_bytes=memory,
                 has_memory_limit=bound is not None,
                 read_bytes=group.read_bytes,

@@ -20,7 +20,7 @@ from iolab.loads.keyvalue.cost import (
     full_copy_notes,
     jobs_of_distinct_stores,
     key_value_time_items,
-    max_space_bytes_on_a_host,
+    max_space_bytes_on_any_host,
     plan_with_copy_costs,
     run_load_duration_s,
     run_overhead_s,
@@ -161,7 +161,7 @@ class KeyValueStudyKind(LoadStudyKind):
                 key_value_time_items(study, runs, host_write_bytes_per_s)
             ),
             set_up_bytes=fill_bytes_on_all_hosts(study, runs),
-            space_bytes=max_space_bytes_on_a_host(study, runs, host_write_bytes_per_s),
+            space_bytes=max_space_bytes_on_any_host(study, runs, host_write_bytes_per_s),
         )
 
     def run_writes(self, study: Study, point: Point, host_kind: HostStudyKind) -> RunWrites:  # noqa: ARG002

@@ -239,7 +239,7 @@ def key_value_point_groups(
     )
 
 
-def group_headlines(
+def best_point_headlines_of_group(
     point_group: PointGroupOfAllConfigurations, study: Study
 ) -> tuple[BestPointHeadline, ...]:
     """The point with the most operations of each configuration, under the group's own name."""

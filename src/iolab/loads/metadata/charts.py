@@ -173,9 +173,9 @@ def iteration_rates_chart(
     )
 
 
-def _rate_axis(values: Sequence[float]) -> ChartAxis:
+def _rate_axis(rates: Sequence[float]) -> ChartAxis:
     """In plain operations a second: rates of operations share no unit that reads well."""
-    scale = log_scale("ops/s", values, max_ticks=6)
+    scale = log_scale("ops/s", rates, max_ticks=6)
     low, high, divisor = scale.low * scale.divisor, scale.high * scale.divisor, scale.divisor
     plain = replace(scale, divisor=1.0, unit=_AXIS, low=low, high=high)
     ticks = tuple((tick * divisor, format_count(tick * divisor)) for tick in scale.ticks)

@@ -196,13 +196,17 @@ def rate_text_without_unit(value: float | None) -> str:
     return DASH if value is None else value_text(value, "ops/s", bare_rate=True)
 
 
-def operation_metric_columns(metrics: Sequence[Mapping[str, Metric]]) -> list[tuple[str, str]]:
+def operation_metric_columns(
+    metrics_of_runs: Sequence[Mapping[str, Metric]],
+) -> list[tuple[str, str]]:
     """The rate of each operation, of those on files with its p99 where any has that."""
     shown = []
     for operation in MetadataOperation:
-        shown.append((window_or_phase_rate_key(metrics, operation), OPERATION_NAMES[operation]))
+        shown.append(
+            (window_or_phase_rate_key(metrics_of_runs, operation), OPERATION_NAMES[operation])
+        )
         tail = operation.latency_key("p99")
-        if operation in FILE_OPERATIONS and any(_has_value(each, tail) for each in metrics):
+        if operation in FILE_OPERATIONS and any(_has_value(each, tail) for each in metrics_of_runs):
             shown.append((tail, f"{OPERATION_NAMES[operation]} p99"))
     return shown
 
@@ -249,13 +253,15 @@ def iteration_statistics_document(results: Sequence[RunResult]) -> list[dict[str
             "digest": point.digest,
             "excluded_hosts": list(point.excluded_hosts),
             "left_out": point.left_out_count,
-            "operations": [_operation_document(operation) for operation in point.operations],
+            "operations": [
+                _operation_statistics_document(operation) for operation in point.operations
+            ],
         }
         for point in statistics_of_points(results)
     ]
 
 
-def _operation_document(statistics: OperationStatistics) -> dict[str, Any]:
+def _operation_statistics_document(statistics: OperationStatistics) -> dict[str, Any]:
     return {
         "operation": statistics.operation.display_name,
         "metric": statistics.rate_key,

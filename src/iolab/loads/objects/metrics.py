@@ -120,22 +120,25 @@ def _generator_limit_ops_per_s(view: ObjectsView, host_indexes: Sequence[int]) -
     return sum(known) if len(known) == len(limits) else None
 
 
-def _whole_run_metric_values(runs: Sequence[ObjectsHostDetails]) -> dict[str, float | None]:
+def _whole_run_metric_values(host_details: Sequence[ObjectsHostDetails]) -> dict[str, float | None]:
     """What the requests of the whole run came to."""
-    done, failed = sum(run.done_count for run in runs), sum(run.failed_count for run in runs)
-    attempts = sum(run.attempt_count for run in runs)
-    throttled = sum(run.errors.get(name, 0) for run in runs for name in THROTTLES)
-    cpu_ns = sum(run.cpu_ns for run in runs)
-    read = sum(endpoint.bytes for run in runs for endpoint in run.endpoints)
-    put = sum(run.put_bytes for run in runs)
+    done, failed = (
+        sum(run.done_count for run in host_details),
+        sum(run.failed_count for run in host_details),
+    )
+    attempts = sum(run.attempt_count for run in host_details)
+    throttled = sum(run.errors.get(name, 0) for run in host_details for name in THROTTLES)
+    cpu_ns = sum(run.cpu_ns for run in host_details)
+    read = sum(endpoint.bytes for run in host_details for endpoint in run.endpoints)
+    put = sum(run.put_bytes for run in host_details)
     return {
         FAILED_SHARE.key: failed / (done + failed) if done + failed else None,
         THROTTLED_SHARE.key: throttled / attempts if attempts else None,
         ATTEMPTS.key: attempts / (done + failed) if done + failed and attempts else None,
-        CONNECTIONS_OPENED.key: float(max((run.opened for run in runs), default=0)),
+        CONNECTIONS_OPENED.key: float(max((run.opened for run in host_details), default=0)),
         OPERATIONS_PER_CORE.key: done * NS_PER_S / cpu_ns if cpu_ns else None,
-        TLS_SHARE.key: sum(run.tls_ns for run in runs) / cpu_ns if cpu_ns else None,
-        VERIFIED_SHARE.key: sum(run.verified_bytes for run in runs) / (read - put)
+        TLS_SHARE.key: sum(run.tls_ns for run in host_details) / cpu_ns if cpu_ns else None,
+        VERIFIED_SHARE.key: sum(run.verified_bytes for run in host_details) / (read - put)
         if read > put
         else None,
     }

@@ -140,10 +140,10 @@ RUN_COLUMNS: Final = (
 )
 
 
-def endpoints_table(runs: Sequence[ObjectsHostDetails]) -> Table:
+def endpoints_table(host_details: Sequence[ObjectsHostDetails]) -> Table:
     """What all hosts did over each endpoint."""
     counts: dict[str, list[EndpointCount]] = {}
-    for run in runs:
+    for run in host_details:
         for count in run.endpoints:
             counts.setdefault(count.endpoint, []).append(count)
     rows: list[tuple[Cell, ...]] = []
@@ -165,10 +165,10 @@ def endpoints_table(runs: Sequence[ObjectsHostDetails]) -> Table:
     return Table("Endpoints, in the whole run", columns, tuple(rows))
 
 
-def endpoint_latencies_table(runs: Sequence[ObjectsHostDetails]) -> Table:
+def endpoint_latencies_table(host_details: Sequence[ObjectsHostDetails]) -> Table:
     """The latencies of all hosts by endpoint, merged bin by bin."""
     counts: dict[tuple[str, str], list[EndpointLatency]] = {}
-    for run in runs:
+    for run in host_details:
         for endpoint in run.endpoints:
             for count in endpoint.latencies:
                 counts.setdefault((endpoint.endpoint, count.operation), []).append(count)
@@ -199,10 +199,10 @@ def _mean_p50_p99_cells(counts: Sequence[EndpointLatency | SizeClassCount]) -> t
     return mean, p50, p99
 
 
-def object_size_latencies_table(runs: Sequence[ObjectsHostDetails]) -> Table:
+def object_size_latencies_table(host_details: Sequence[ObjectsHostDetails]) -> Table:
     """The latencies of all hosts by the sizes of objects, merged bin by bin."""
     counts: dict[tuple[str, int], list[SizeClassCount]] = {}
-    for run in runs:
+    for run in host_details:
         for count in run.sizes:
             counts.setdefault((count.operation, count.limit_bytes), []).append(count)
     rows: list[tuple[Cell, ...]] = []
