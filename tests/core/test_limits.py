@@ -57,7 +57,11 @@ from iolab.loads.keyvalue.cassandra.tools import RowsReply, parse_tool_reply
 from iolab.loads.keyvalue.db_bench.output import HistogramParser, parse_db_bench_output
 from iolab.loads.keyvalue.db_bench.run import parse_progress, parse_report_rows
 from iolab.loads.keyvalue.workload import KeyOperation
-from iolab.loads.keyvalue.ycsb.hdr_log import HdrLogError, decode_histogram, parse_hdr_log
+from iolab.loads.keyvalue.ycsb.hdr_log import (
+    HdrLogError,
+    decode_compressed_histogram,
+    parse_hdr_log,
+)
 from iolab.loads.keyvalue.ycsb.output import YcsbStatusReader, parse_ycsb_output
 from iolab.loads.metadata.mdtest_output import parse_mdtest_output
 from iolab.record import field_names
@@ -468,7 +472,7 @@ def _latency(past: int) -> Outcome:
 
 def _decoded(packed: bytes, fault: str) -> Outcome:
     try:
-        decode_histogram(packed)
+        decode_compressed_histogram(packed)
     except HdrLogError as refusal:
         return _without(fault, [str(refusal)])
     return True, ""

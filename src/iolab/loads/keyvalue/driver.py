@@ -239,7 +239,7 @@ class YcsbDriver(LoadDriver):
             return
         if server_settings_or_embedded(session.study).kind is ServerKind.EMBEDDED:
             tools = {
-                host_run.name: self._tools.cached_install(host_run.workdir)
+                host_run.name: self._tools.install_found_before(host_run.workdir)
                 for host_run in host_runs
             }
             await self._embedded.fill_missing_and_copy_databases(
@@ -321,7 +321,7 @@ class YcsbDriver(LoadDriver):
                 session,
                 run,
                 list(zip(host_runs, records, strict=True)),
-                lambda workdir: self._tools.cached_install(workdir).kit,
+                lambda workdir: self._tools.install_found_before(workdir).kit,
                 lambda _: store,
             )
 
@@ -339,7 +339,7 @@ class YcsbDriver(LoadDriver):
         host_run.command = measure_command(
             job,
             self._ycsb_store(session, database_copy_folder(host_run.workdir)),
-            self._tools.cached_install(host_run.workdir).kit,
+            self._tools.install_found_before(host_run.workdir).kit,
             ycsb_work_folder(host_run.workdir),
             seconds=seconds,
             log_prefix=LATENCY_LOG_PREFIX,

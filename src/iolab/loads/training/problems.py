@@ -31,7 +31,7 @@ def add_training_faults(document: StudyDocument, tables: StudyTables) -> None:
 
 def _training_element_faults(table: TrainingTable) -> Iterator[ElementFault]:
     yield from _data_set_element_faults(table)
-    if table.step is None or table.mean_sample_bytes is None:
+    if table.step is None or table.mean_read_bytes_per_sample is None:
         return
     job = table.build_job()
     if job.sample_stdev and job.samples_per_file > 1:

@@ -134,7 +134,7 @@ class TrainingTable(SearchTable):
         return self.published_sample_set.steps.get(name)
 
     @property
-    def mean_sample_bytes(self) -> int | None:
+    def mean_read_bytes_per_sample(self) -> int | None:
         """Of a sample as it is read, `sample_share` included; None where nothing says it."""
         published = self.published_sample_set.sample_bytes if self.published_sample_set else None
         written = published if self.sample_bytes is None else parse_size(self.sample_bytes)
@@ -146,7 +146,7 @@ class TrainingTable(SearchTable):
             key: value for key, value in self.non_null_keys_and_values() if key not in DERIVED
         }
         # Of a table with faults other parts of a study ask as well, before it is refused.
-        step, bytes_each = self.step or UNKNOWN_STEP, self.mean_sample_bytes or 1
+        step, bytes_each = self.step or UNKNOWN_STEP, self.mean_read_bytes_per_sample or 1
         per_file = self.samples_per_file or (
             self.published_sample_set.samples_per_file if self.published_sample_set else 1
         )

@@ -21,7 +21,7 @@ from iolab.loads.keyvalue.ycsb.hdr_log import (
     DecodedHistogram,
     HdrLog,
     HdrLogError,
-    decode_histogram,
+    decode_compressed_histogram,
     parse_hdr_log,
 )
 from tests.loads.keyvalue.ycsb.fixtures import log
@@ -90,7 +90,9 @@ def test_real_logs_hold_what_the_oracle_finds(tmp_path: Path, name: str) -> None
 def test_whatever_is_recorded_is_found_again(
     values_us: list[int], digits: int, lowest: int
 ) -> None:
-    middles, highest, counts = decode_histogram(packed(values_us, digits=digits, lowest=lowest))
+    middles, highest, counts = decode_compressed_histogram(
+        packed(values_us, digits=digits, lowest=lowest)
+    )
     assert int(counts.sum()) == len(values_us)
     oracle = HdrHistogram(lowest, max(HIGHEST_US, 2 * lowest), digits)
     expected: dict[int, int] = {}
@@ -115,8 +117,11 @@ def test_two_clients_merge_as_if_they_were_one(
     first: list[int], second: list[int], percent: float
 ) -> None:
     """Bins of the parts add up to the bins of the whole, so every percentile is the same."""
-    both = decode_histogram(packed(first + second))
-    apart = [decode_histogram(packed(first)), decode_histogram(packed(second))]
+    both = decode_compressed_histogram(packed(first + second))
+    apart = [
+        decode_compressed_histogram(packed(first)),
+        decode_compressed_histogram(packed(second)),
+    ]
 
     def quantile(parts: list[DecodedHistogram]) -> float:
         bins = np.concatenate([bin_index_of_ns(middles * 1000) for middles, _, _ in parts])
@@ -177,7 +182,7 @@ def test_a_damaged_log_never_raises(place: int, byte: int) -> None:
 @given(st.binary(max_size=300))
 def test_nonsense_is_refused_with_a_reason(content: bytes) -> None:
     with pytest.raises(HdrLogError):
-        decode_histogram(content)
+        decode_compressed_histogram(content)
     assert parse_hdr_log(content).faults
 
 
@@ -208,7 +213,7 @@ def test_a_damaged_histogram_is_told_with_its_line() -> None:
 )
 def test_histograms_that_cannot_be(histogram: bytes, reason: str) -> None:
     with pytest.raises(HdrLogError, match=reason):
-        decode_histogram(histogram)
+        decode_compressed_histogram(histogram)
 
 
 def test_faults_are_told_up_to_a_limit() -> None:

@@ -24,7 +24,7 @@ def tools_with(settings: ServerSettings) -> YcsbInstall:
         workdir = WorkDirectory(host, "/scratch", None, host.name)
         tools = YcsbInstaller(no_kits)
         found = await tools.find_or_install(workdir, settings, print)
-        assert tools.cached_install(workdir) is found
+        assert tools.install_found_before(workdir) is found
         return found
 
     return on_this_machine(work)

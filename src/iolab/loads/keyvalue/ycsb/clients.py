@@ -184,7 +184,7 @@ def never_failing_probe() -> str | None:
 class YcsbClients:
     """All clients of one run; `measure` once, then `fetch_files`.
 
-    Each client's command stands in its state; `printed` holds what each process printed.
+    Each client's command stands in its state; `output_collector_by_host` holds what it printed.
     """
 
     def __init__(
@@ -429,7 +429,7 @@ class YcsbInstaller:
         self._kits = kits
         self._found: WeakKeyDictionary[Host, YcsbInstall] = WeakKeyDictionary()
 
-    def cached_install(self, workdir: WorkDirectory) -> YcsbInstall:
+    def install_found_before(self, workdir: WorkDirectory) -> YcsbInstall:
         """The tools of a host that was asked before; KeyError for another."""
         return self._found[workdir.host]
 

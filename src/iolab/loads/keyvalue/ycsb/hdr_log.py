@@ -135,10 +135,10 @@ class DecodedHistogram(NamedTuple):
     counts: Ints
 
 
-def decode_histogram(packed: bytes) -> DecodedHistogram:
+def decode_compressed_histogram(packed: bytes) -> DecodedHistogram:
     """A compressed V2 histogram, in its own unit.
 
-    HdrError when it is damaged, of another encoding, or larger than any that YCSB makes.
+    HdrLogError when it is damaged, of another encoding, or larger than any that YCSB makes.
     """
     if len(packed) < _PACKED_HEAD or int.from_bytes(packed[:4], "big") & ~0xF0 != _PACKED_COOKIE:
         raise HdrLogError("is not a compressed histogram of encoding V2")
@@ -275,7 +275,7 @@ class _HdrLogParser:
             return
         try:
             packed = base64.b64decode(match[3], validate=True)
-            middles, highest, counts = decode_histogram(packed)
+            middles, highest, counts = decode_compressed_histogram(packed)
         except (HdrLogError, binascii.Error) as fault:
             self.add_fault(f"the histogram in line {number} {_decode_fault_reason(fault)}")
             return
