@@ -17,7 +17,7 @@ from iolab.registry import (
     read_study,
     study_kinds,
     study_kinds_named_in,
-    study_kinds_of,
+    study_kinds_used_by,
 )
 from iolab.study.load_tables import StudyTable
 from iolab.study.parse import StudyOverrides, parse_study
@@ -66,7 +66,7 @@ def test_the_kinds_that_a_study_names_read_it_as_all_do(study: str) -> None:
     read = read_study(text, study, overrides)
     read_by_all = parse_study(text, study, overrides, study_kinds())
     assert len(study_kinds_named_in(text).loads) < len(study_kinds().loads)
-    plans = (make_plan(read, study_kinds_of(read)), make_plan(read_by_all, study_kinds()))
+    plans = (make_plan(read, study_kinds_used_by(read)), make_plan(read_by_all, study_kinds()))
     assert plans[0] == plans[1]
 
 

@@ -152,7 +152,7 @@ def _chosen(cells: dict[str, _Cells], runs: int, rng: np.random.Generator) -> De
                 count += 1
             for point, true in zip(axis.curve_points(), mix.truth[depth], strict=True):
                 low, high = point.low, point.high
-                if point.measured:
+                if point.is_measured:
                     logs = mix.logs[depth, point.load - 1, :runs]
                     own = estimate_published_value((true * np.exp(logs)).tolist(), prior)
                     low, high = own.low or 0.0, own.high or math.inf

@@ -69,17 +69,17 @@ LOADS: Final[tuple[LoadKind, ...]] = (
 class BootedHostKind(Record):
     """A kind of host that sessions boot: the names of its parts, each made without arguments."""
 
-    study: str
-    session: str
-    analysis: str
-    report: str
+    study_kind_path: str
+    session_kind_path: str
+    analysis_path: str
+    report_path: str
 
 
 GUESTS: Final = BootedHostKind(
-    study="iolab.guests.study:GuestStudyKind",
-    session="iolab.guests.fleet:GuestSessionKind",
-    analysis="iolab.guests.analysis:GuestAnalysis",
-    report="iolab.guests.report:GuestsReport",
+    study_kind_path="iolab.guests.study:GuestStudyKind",
+    session_kind_path="iolab.guests.fleet:GuestSessionKind",
+    analysis_path="iolab.guests.analysis:GuestAnalysis",
+    report_path="iolab.guests.report:GuestsReport",
 )
 
 for _kind in LOADS:
@@ -105,7 +105,7 @@ def study_kinds_named_in(text: str) -> StudyKinds:
     )
 
 
-def study_kinds_of(study: Study) -> StudyKinds:
+def study_kinds_used_by(study: Study) -> StudyKinds:
     """What a study asks for."""
     neighbours = () if study.scenario is None else study.scenario.neighbours
     tags = {type_tag_of(workload.job) for workload in (*study.workloads, *neighbours)}
@@ -114,7 +114,7 @@ def study_kinds_of(study: Study) -> StudyKinds:
     )
 
 
-def study_kind_of(job: AnyJob) -> LoadStudyKind:
+def study_kind_of_job(job: AnyJob) -> LoadStudyKind:
     """The kind of a job, for studies and plans."""
     return next(
         kind for kind in LOADS if type_tag_of(job) in kind.job_class_paths
@@ -140,7 +140,7 @@ def _study_kinds_by_name(names: tuple[str, ...]) -> StudyKinds:
     from iolab.study.kinds import StudyKinds
 
     loads = tuple(kind.make_study_kind() for kind in LOADS if kind.name in names)
-    return StudyKinds(loads, import_attribute(GUESTS.study)())
+    return StudyKinds(loads, import_attribute(GUESTS.study_kind_path)())
 
 
 @cache
@@ -149,7 +149,9 @@ def session_kinds() -> SessionKinds:
     from iolab.session.kinds import SessionKinds
 
     loads = tuple(kind.make_session_kind() for kind in LOADS)
-    return SessionKinds(loads=loads, hosts=import_attribute(GUESTS.session)(), study=study_kinds())
+    return SessionKinds(
+        loads=loads, hosts=import_attribute(GUESTS.session_kind_path)(), study=study_kinds()
+    )
 
 
 @cache
@@ -164,7 +166,7 @@ def analysis_kinds() -> AnalysisKinds:
         *WEAR_METRICS,
     )
     declared = dict.fromkeys(spec.key for spec in specs)
-    return AnalysisKinds(loads, (import_attribute(GUESTS.analysis)(),), tuple(declared))
+    return AnalysisKinds(loads, (import_attribute(GUESTS.analysis_path)(),), tuple(declared))
 
 
 @cache
@@ -176,5 +178,5 @@ def report_kinds() -> LoadReportKinds:
 
 
 def _guests_report() -> BootedHostsReport:
-    report: BootedHostsReport = import_attribute(GUESTS.report)()
+    report: BootedHostsReport = import_attribute(GUESTS.report_path)()
     return report

@@ -57,7 +57,7 @@ def test_independent_sessions_are_compared_as_welch_does() -> None:
     wanted = stats.ttest_ind(np.log(OTHER), np.log(BASE), equal_var=False).confidence_interval()
     found = row.comparison
     assert [found.low, found.high] == pytest.approx(widened(wanted, RATIO_ALLOWANCE))
-    assert (found.verdict, found.run_counts, found.paired) == (
+    assert (found.verdict, found.run_counts, found.is_paired) == (
         ComparisonVerdict.BETTER,
         (3, 4),
         False,
@@ -70,7 +70,7 @@ def test_configurations_of_one_session_are_compared_in_pairs() -> None:
     wanted = stats.ttest_rel(np.log(OTHER[:3]), np.log(BASE)).confidence_interval()
     found = row.comparison
     assert [found.low, found.high] == pytest.approx(widened(wanted, RATIO_ALLOWANCE))
-    assert (found.paired, found.run_counts) == (True, (3, 3))
+    assert (found.is_paired, found.run_counts) == (True, (3, 3))
 
 
 def test_response_times_are_not_held_against_service_times() -> None:

@@ -22,7 +22,7 @@ def test_a_curve_has_every_load_and_tells_which_were_measured() -> None:
     (curve,) = session_load_findings(study, results).curves
     assert [point.load for point in curve.points] == list(range(1, 25))
     measured = {Job.require_type(run.point.job).iodepth for run in runs}
-    assert {point.load for point in curve.points if point.measured} == measured
+    assert {point.load for point in curve.points if point.is_measured} == measured
     assert curve.knee.low <= 10 <= curve.knee.high
     assert curve.saturation is not None
     assert curve.saturation.low <= 14 <= curve.saturation.high
@@ -34,7 +34,7 @@ def test_a_listed_axis_is_a_curve_too_and_a_few_points_are_none() -> None:
     _, results = whole_session(study, SOFT)
     found = session_load_findings(study, results)
     assert len(found.curves) == 1
-    assert all(point.measured for point in found.curves[0].points)
+    assert all(point.is_measured for point in found.curves[0].points)
     assert session_load_findings(study, results[:3]).curves == ()
     small = load(SMALL)
     assert session_load_findings(small, whole_session(small, SOFT)[1]).curves == ()

@@ -40,7 +40,7 @@ def test_a_cell_is_compared_with_itself_by_pairs_of_repeats() -> None:
     wanted = stats.ttest_rel(np.log(high), np.log(LOW)).confidence_interval()
     low, high_end = np.exp(wanted.low - RATIO_ALLOWANCE), np.exp(wanted.high + RATIO_ALLOWANCE)
     assert cell.relative_gain_interval == pytest.approx((low - 1, high_end - 1))
-    assert cell.comparison.paired
+    assert cell.comparison.is_paired
     assert cell.comparison.verdict is ComparisonVerdict.BETTER
     assert (found.baseline, found.candidate) == (BASE, OTHER)
 
@@ -95,10 +95,10 @@ def test_runs_of_two_sessions_are_no_pairs() -> None:
     wanted = stats.ttest_ind(np.log(high), np.log(LOW), equal_var=False).confidence_interval()
     low, high_end = np.exp(wanted.low - RATIO_ALLOWANCE), np.exp(wanted.high + RATIO_ALLOWANCE)
     assert cell.relative_gain_interval == pytest.approx((low - 1, high_end - 1))
-    assert not cell.comparison.paired
+    assert not cell.comparison.is_paired
     resumed = [replace(run, segment=2) for run in later]
     (cell,) = of(results(BASE, rates(LOW)), resumed).cells_of_metric("ops_per_s")
-    assert cell.comparison.paired
+    assert cell.comparison.is_paired
 
 
 @pytest.mark.parametrize("key", ["node_ops_per_j", "drive_ops_per_j", "node_net_ops_per_j"])

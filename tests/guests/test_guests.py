@@ -190,10 +190,10 @@ def test_a_growing_fleet_is_the_axis_of_load_whatever_else_varies() -> None:
 def test_the_fleet_is_measured_where_the_load_of_its_nodes_may_turn() -> None:
     known = CURVE.replace('"hypervisor"', '"hypervisor"\ncores = 24\nnuma_nodes = 4', 1)
     study = load(known)
-    assert study.workloads[0].search_goal.headline == (3, 12)
+    assert study.workloads[0].search_goal.headline_loads == (3, 12)
     (search, _) = adaptive_searches_of_points(study, make_plan(study).points)
     assert [point.per_node for point in search.initial_points] == [1, 2, 3, 4, 8, 12, 16, 24]
-    assert load(known, "workload.w.axis=listed").workloads[0].search_goal.headline == ()
+    assert load(known, "workload.w.axis=listed").workloads[0].search_goal.headline_loads == ()
 
 
 def test_forced_loads_are_the_first_listed_that_fill_what_is_known() -> None:

@@ -171,7 +171,7 @@ def test_where_no_repeat_was_kept_throughout_the_best_says_so() -> None:
 def test_the_best_of_a_search_for_the_highest_load_keeps_its_limit() -> None:
     """Latency grows with the rate: 700 ns are the limit, and a rate of 800 has 800."""
     limit = LatencyLimit("lat_ns_mean", 700)
-    study = paced_study(search_goal=WorkloadObjective(Objective.MAX_LOAD, limit=limit))
+    study = paced_study(search_goal=WorkloadObjective(Objective.MAX_LOAD, latency_limit=limit))
     results = [result(depth, depth * 100.0) for depth in (1, 4, 8)]
     points = summarise_points(results, study)
     (headline,) = best_point_headlines(study, points)

@@ -133,7 +133,7 @@ def test_runs_of_two_sessions_are_no_pairs(united: StoredSessionReader) -> None:
     (found,) = compare_configurations(united.study, points)
     assert found.baseline == "fast"
     assert found.cells
-    assert not any(cell.comparison.paired for cell in found.cells)
+    assert not any(cell.comparison.is_paired for cell in found.cells)
 
 
 def test_axes_of_all_sessions_are_told_together() -> None:

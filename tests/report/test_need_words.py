@@ -108,7 +108,10 @@ def test_the_answer_tells_who_leads_over_all_workloads() -> None:
     assert tells(details(found), "all 3 workloads Performance", "1.84×", "High-capacity", "sure")
     assert "not decided" in details(replace(found, is_certain=False))
     turned = replace(
-        found, is_certain=False, leader_by_workload="mainstream", lead_factor_by_workload=1.02
+        found,
+        is_certain=False,
+        leader_if_workloads_weigh_equally="mainstream",
+        lead_factor_if_workloads_weigh_equally=1.02,
     )
     both = ("depends on the weighing", "Performance by 1.84×", "Mainstream by 1.02×")
     assert tells(details(turned), *both, "each counts the same")

@@ -148,7 +148,16 @@ def compared_figures(low: float, high: float, verdict: ComparisonVerdict) -> lis
     """The best and another whose repeats disagree, held against each other in pairs."""
     best, other = figure("one", 1670.0, None), figure("two", 1000.0, None)
     by_pairs = Comparison(
-        0.6, low, high, verdict, "", (3, 3), paired=True, log_ratio_error=0.05, df=4.0, p_value=0.02
+        0.6,
+        low,
+        high,
+        verdict,
+        "",
+        (3, 3),
+        is_paired=True,
+        log_ratio_error=0.05,
+        df=4.0,
+        p_value=0.02,
     )
     return [
         replace(best, comparisons=(("two", by_pairs),), repeats_range=(1100.0, 2000.0)),
@@ -213,7 +222,7 @@ def test_a_sure_lead_over_the_next_best_is_told_where_that_over_another_is_not()
         ComparisonVerdict.WORSE,
         "",
         (3, 3),
-        paired=True,
+        is_paired=True,
         log_ratio_error=0.01,
         df=4.0,
         p_value=0.0001,

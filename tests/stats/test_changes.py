@@ -33,7 +33,7 @@ def test_false_alarms_are_rare() -> None:
 
 def test_a_shift_is_found_where_it_is() -> None:
     found = find_level_changes(runs(3, (15, 100.0), (15, 95.0)), np.random.default_rng(3))
-    assert [change.index for change in found.changes] == [15]
+    assert [change.run_index for change in found.changes] == [15]
     assert found.changes[0].ratio == pytest.approx(0.95, abs=0.01)
     assert found.changes[0].p_value <= 0.01
     assert found.summary_text == "1 change over 30 runs"
@@ -42,7 +42,7 @@ def test_a_shift_is_found_where_it_is() -> None:
 def test_two_shifts_are_found() -> None:
     series = runs(4, (12, 100.0), (12, 90.0), (12, 100.0), sd=0.005)
     found = find_level_changes(series, np.random.default_rng(4))
-    assert [change.index for change in found.changes] == [12, 24]
+    assert [change.run_index for change in found.changes] == [12, 24]
 
 
 def test_a_small_shift_is_not_worth_the_name() -> None:
@@ -53,7 +53,7 @@ def test_a_small_shift_is_not_worth_the_name() -> None:
 def test_a_recent_shift_is_seen_after_three_runs() -> None:
     series = runs(6, (17, 100.0), (3, 93.0))
     found = find_level_changes(series, np.random.default_rng(6))
-    assert [change.index for change in found.changes] == [17]
+    assert [change.run_index for change in found.changes] == [17]
 
 
 def test_few_runs_tell_nothing() -> None:
@@ -71,14 +71,16 @@ def test_the_unit_does_not_matter(seed: int, unit: float) -> None:
     series = runs(seed, (10, 100.0), (10, 93.0))
     one = find_level_changes(series, np.random.default_rng(1))
     other = find_level_changes([value * unit for value in series], np.random.default_rng(1))
-    assert [change.index for change in one.changes] == [change.index for change in other.changes]
+    assert [change.run_index for change in one.changes] == [
+        change.run_index for change in other.changes
+    ]
 
 
 def test_who_searches_many_series_at_once_needs_more_runs_and_finds_them() -> None:
     series = runs(11, (8, 100.0), (8, 80.0))
-    assert [change.index for change in find_level_changes(series, fresh(), alpha=3e-4).changes] == [
-        8
-    ]
+    assert [
+        change.run_index for change in find_level_changes(series, fresh(), alpha=3e-4).changes
+    ] == [8]
     few = find_level_changes(series[:12], fresh(), alpha=3e-4)
     assert (few.has_enough_runs, few.changes) == (False, ())
     assert [int(one) for one in few.summary_text.split() if one.isdigit()] == [12, 16]

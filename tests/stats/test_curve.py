@@ -99,7 +99,7 @@ def test_a_smooth_curve_takes_few_points(seed: int) -> None:
     for point in axis.curve_points():
         assert point.rate == pytest.approx(soft(point.load), rel=0.04)
     assert {point.load for point in axis.curve_points()} == set(LOADS)
-    assert {point.load for point in axis.curve_points() if point.measured} == set(
+    assert {point.load for point in axis.curve_points() if point.is_measured} == set(
         axis.measured_loads
     )
 

@@ -153,7 +153,7 @@ def test_geometric_mean_sums_variances_of_few_curves() -> None:
         geometric_mean_ratio([[cell]] * 4, np.random.default_rng(1)),
     )
     assert one.ratio == pytest.approx(cell.ratio)
-    assert not four.bootstrapped
+    assert not four.is_bootstrapped
     assert one.low is not None
     assert four.low is not None
     assert one.low < four.low < four.ratio
@@ -173,7 +173,7 @@ def test_geometric_mean_resamples_many_curves() -> None:
             for e in effects
         ]
         found = geometric_mean_ratio(curves, rng)
-        assert found.bootstrapped
+        assert found.is_bootstrapped
         assert found.low is not None
         assert found.high is not None
         hits += found.low <= math.exp(0.05) * 0.999 <= found.high

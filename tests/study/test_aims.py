@@ -19,13 +19,13 @@ MOST = workload('numjobs = 2\nobjective = "max-load"\nlimit = "read p99.9 <= 1.5
 
 def test_aims_are_read() -> None:
     curve, peak, most = (load(text).workloads[0].search_goal for text in (CURVE, PEAK, MOST))
-    assert (curve.axis_sampling, curve.headline, curve.is_adaptive) == (
+    assert (curve.axis_sampling, curve.headline_loads, curve.is_adaptive) == (
         AxisSampling.ADAPTIVE,
         (6,),
         True,
     )
     assert peak.objective is Objective.PEAK
-    assert most.limit == LatencyLimit("read_lat_ns_p99_9", 1.5e6)
+    assert most.latency_limit == LatencyLimit("read_lat_ns_p99_9", 1.5e6)
     assert not load(SMALL).workloads[0].search_goal.is_adaptive
 
 

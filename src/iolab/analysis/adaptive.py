@@ -296,7 +296,7 @@ def adaptive_curve_from_log(
     }
     if not alive:
         return None
-    headline = [load for load in search.workload.search_goal.headline if load in alive]
+    headline = [load for load in search.workload.search_goal.headline_loads if load in alive]
     axis = AdaptiveCurve(tuple(alive), np.random.default_rng(study.method.seed), headline)
     sd = log.pooled_log_sd(metric, [point.digest for point in alive.values()])
     by_digest = {point.digest: load for load, point in alive.items()}
@@ -476,7 +476,7 @@ class MaxLoadProgress:
 def max_load_progress_from_log(search: SearchSpace, log: RunResultLog) -> MaxLoadProgress | None:
     """The search as far as it has come; None before the load without a rate is known."""
     (base,) = search.point_by_grid_point.values()
-    limit = search.workload.search_goal.limit
+    limit = search.workload.search_goal.latency_limit
     maxima = log.metric_values(base.digest, IOPS)
     if not maxima or limit is None:
         return None

@@ -163,7 +163,7 @@ def _same_session_comparison(run_count: int) -> Comparison:
         verdict=ComparisonVerdict.SAME,
         reason=SAME_SESSION,
         run_counts=(run_count, run_count),
-        paired=True,
+        is_paired=True,
         log_ratio_error=0.0,
         df=math.inf,
         p_value=1.0,
@@ -184,7 +184,7 @@ def _metric_summaries(
     for metric, curves in by_metric.items():
         count = sum(map(len, curves.values()))
         if is_same_measurement:
-            overall = GeometricMeanRatio(1.0, 1.0, 1.0, len(curves), bootstrapped=False)
+            overall = GeometricMeanRatio(1.0, 1.0, 1.0, len(curves), is_bootstrapped=False)
         else:
             overall = geometric_mean_ratio(list(curves.values()), np.random.default_rng(_SEED))
             overall = _with_wider_interval(overall, errors[metric])

@@ -75,7 +75,7 @@ def _fit_load_curve(study: Study, search: SearchSpace, log: RunResultLog) -> Loa
     points = axis.curve_points()
     loads = [point.load for point in points]
     curves = axis.sample_rate_curves(DRAWS)
-    measured = [point for point in points if point.measured]
+    measured = [point for point in points if point.is_measured]
     law = fit_usl(
         [point.load for point in measured],
         [point.rate for point in measured],
@@ -117,7 +117,10 @@ def _invalid_run_count(runs: Iterable[RunResult]) -> int:
 
 
 def _max_load_finding(search: SearchSpace, log: RunResultLog) -> MaxLoadFinding | None:
-    trail, limit = max_load_progress_from_log(search, log), search.workload.search_goal.limit
+    trail, limit = (
+        max_load_progress_from_log(search, log),
+        search.workload.search_goal.latency_limit,
+    )
     if trail is None or limit is None or len(trail.runs) <= 2:
         return None
     used = [run for run in log.results if is_run_of_max_load_search(search, run)]

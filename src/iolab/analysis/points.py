@@ -191,7 +191,7 @@ def keeps_search_limit(workload: Workload, result: RunResult) -> bool:
     """
     if result.verdict.level is VerdictLevel.INVALID:
         return False
-    limit = workload.search_goal.limit
+    limit = workload.search_goal.latency_limit
     if limit is not None:
         latency_ns = finite_metric_value(result, limit.metric)
         return latency_ns is not None and latency_ns <= limit.latency_ns
@@ -612,7 +612,7 @@ def sentinel_point(study: Study) -> Point | None:
     if not study.method.chooses_repeats_by_results or not wanted:
         return None
     points = [point for point in expand_points(study) if point.workload == wanted[0].id]
-    headline = wanted[0].search_goal.headline
+    headline = wanted[0].search_goal.headline_loads
     chosen = [p for p in points if headline and headline[0] in dict(p.axis_values).values()]
     return (chosen or points)[0]
 

@@ -232,11 +232,11 @@ def _print_percentiles_and_comparisons(reader: SessionReader) -> None:
 
 def _latency_percentile_rows(study: Study, points: Sequence[PointSummary]) -> Iterator[list[str]]:
     """The latencies of a point by percentile; of a mix of each operation."""
-    from iolab.core.metric import operations_with_latency
+    from iolab.core.metric import direction_keys_with_latency
     from iolab.report.numbers import axis_values_text, metric_value_text
 
     for point in points:
-        operations = operations_with_latency(point.metrics)
+        operations = direction_keys_with_latency(point.metrics)
         for operation in operations if len(operations) > 1 else ("",):
             prefix = f"{operation}_" if operation else ""
             values = [point.metrics.get(f"{prefix}{key}") for key in PERCENTILES_SHOWN]

@@ -91,12 +91,12 @@ def choose(
 ) -> None:
     """Rank configurations against a need."""
     import iolab.registry  # noqa: F401 - needs name metrics of every kind
-    from iolab.published.choose import evaluate_offer, known_currencies, sort_best_first
+    from iolab.published.choose import evaluate_offer, evaluations_best_first, known_currencies
 
     needs = _parse_requirements(usable_tb, need or (), budget, scaling)
     offers = [offer for name in sets for offer in _read_offers(name)]
     _require_known_workloads(needs, offers)
-    fits = sort_best_first(evaluate_offer(needs, offer, scaling) for offer in offers)
+    fits = evaluations_best_first(evaluate_offer(needs, offer, scaling) for offer in offers)
     if output_format is not OutputFormat.TABLE:
         document = {"format": 1, "scaling": scaling, "currencies": list(known_currencies(fits))}
         choices = [_offer_evaluation_document(fitted) for fitted in fits]
@@ -187,8 +187,8 @@ def _session_offers(session_name: str) -> tuple[Offer, ...]:
 def _require_known_workloads(needs: Requirements, offers: Sequence[Offer]) -> None:
     """UsageError for workloads that none of the sets has."""
     workloads = list(dict.fromkeys(name for offer in offers for name in offer.workloads))
-    asked = [rate.workload for rate in needs.rates]
-    asked += [latency.workload for latency in needs.latencies]
+    asked = [rate.workload for rate in needs.minimum_rates]
+    asked += [latency.workload for latency in needs.maximum_metrics]
     if faults := unknown_name_faults("workload", dict.fromkeys(asked), workloads):
         raise UsageError("Not everything that is needed was measured.", "Correct --need.", faults)
 

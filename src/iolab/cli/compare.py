@@ -649,7 +649,7 @@ def _change_point_lines(
     from iolab.report.terminal import QUIET_STYLE, literal_text, section_title
 
     for change in metric_history.change_search.changes:
-        place = metric_history.values[change.index].session_index
+        place = metric_history.values[change.run_index].session_index
         side = history.sessions[place]
         yield section_title(
             f"{point_text(metric_history.workload, metric_history.axis_values)}: "
@@ -674,7 +674,7 @@ def _metric_history_table(history: SessionHistory, metric_history: MetricHistory
     from iolab.report.table import Column
     from iolab.report.terminal import literal_text, styled_verdict, terminal_table
 
-    before = {change.index for change in metric_history.change_search.changes}
+    before = {change.run_index for change in metric_history.change_search.changes}
     rows: list[list[Text | str]] = [
         [
             literal_text(utc_minute_text(history.sessions[value.session_index].created_real_ns)),

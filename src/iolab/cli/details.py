@@ -17,7 +17,7 @@ from iolab.core.metric import (
     Metric,
     RunResult,
     VerdictLevel,
-    operations_with_latency,
+    direction_keys_with_latency,
 )
 from iolab.core.metric_spec import is_scenario_metric
 from iolab.core.run import RunStatus
@@ -300,7 +300,7 @@ def _measured_metric_rows(metrics: Mapping[str, Metric]) -> list[tuple[str, Text
         for key, metric in metrics.items()
         if metric.value is not None and not is_scenario_metric(key)
     }
-    alone = len(operations_with_latency(metrics)) < MIXED_DIRECTIONS
+    alone = len(direction_keys_with_latency(metrics)) < MIXED_DIRECTIONS
     lines: dict[str, list[str]] = {}
     for key, metric in sorted(measured.items(), key=_metric_sort_key):
         if (

@@ -165,7 +165,7 @@ def check(
 ) -> None:
     """Check a study file without hosts."""
     from iolab.cli.planning import run_count_text
-    from iolab.registry import study_kinds_of
+    from iolab.registry import study_kinds_used_by
     from iolab.report.terminal import literal_text
     from iolab.study.forecast import forecast_verdicts
     from iolab.study.schedule import make_plan
@@ -174,8 +174,8 @@ def check(
         study, path, hosts=hosts, scale=scale, sets=sets, server=server, engine=engine
     )
     read = load_study(options, path_required=False)
-    plan = make_plan(read, study_kinds_of(read))
-    forecast = forecast_verdicts(read, plan, study_kinds_of(read))
+    plan = make_plan(read, study_kinds_used_by(read))
+    forecast = forecast_verdicts(read, plan, study_kinds_used_by(read))
     if as_json:
         print_json(
             {
@@ -225,7 +225,7 @@ def plan(
     finished runs, without connecting to hosts.
     """
     from iolab.cli.planning import plan_document, plan_lines
-    from iolab.registry import study_kinds_of
+    from iolab.registry import study_kinds_used_by
     from iolab.study.schedule import make_plan
 
     reader = _session_in_place_of_study(options)
@@ -233,7 +233,7 @@ def plan(
     plan = (
         with_recomputed_demand(read, reader.plan)
         if reader
-        else make_plan(read, study_kinds_of(read))
+        else make_plan(read, study_kinds_used_by(read))
     )
     results = reader.results() if reader else ()
     # Pods that a session makes are not there yet.
@@ -268,12 +268,12 @@ def plan(
 
 def with_recomputed_demand(study: Study, plan: Plan) -> Plan:
     """A session's plan with what it takes as this version knows it."""
-    from iolab.registry import study_kinds_of
+    from iolab.registry import study_kinds_used_by
     from iolab.study.cost import plan_demand
 
     demand = plan_demand(
         study,
-        study_kinds_of(study),
+        study_kinds_used_by(study),
         plan.data_sets,
         plan.runs,
         extra_run_count=plan.extra_run_count,
@@ -316,10 +316,10 @@ def _discover_readiness(study: Study, plan: Plan) -> _PlanReadiness:
     import asyncio
 
     from iolab.errors import HostError
-    from iolab.registry import study_kinds_of
+    from iolab.registry import study_kinds_used_by
     from iolab.study.readiness import NOTHING_WRITTEN, refusal_text, require_plan_ready
 
-    kinds = study_kinds_of(study)
+    kinds = study_kinds_used_by(study)
     discovery, faults, notes = asyncio.run(_discover_hosts(study))
     try:
         if study.guests is not None:
@@ -360,7 +360,7 @@ async def _discover_hosts(study: Study) -> _HostDiscovery:
     from iolab.core.host import HostTransport
     from iolab.hosts.connect import open_hosts
     from iolab.hosts.meters import read_meters_and_get_faults
-    from iolab.registry import study_kinds_of
+    from iolab.registry import study_kinds_used_by
     from iolab.session.discovery import DiscoveryQueries, discover_hosts_and_targets
     from iolab.session.preflight import event_preflight
     from iolab.study.targets import reached_host_specs
@@ -368,7 +368,7 @@ async def _discover_hosts(study: Study) -> _HostDiscovery:
     specs = [spec for spec in reached_host_specs(study) if spec.transport is not HostTransport.VM]
     async with open_hosts(specs) as hosts:
         discovery = await discover_hosts_and_targets(
-            study, hosts, DiscoveryQueries.for_study(study, study_kinds_of(study))
+            study, hosts, DiscoveryQueries.for_study(study, study_kinds_used_by(study))
         )
         events = await event_preflight(study, hosts)
         faults = (*await read_meters_and_get_faults(study.hosts), *events.faults)

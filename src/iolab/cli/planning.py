@@ -14,7 +14,7 @@ from iolab.core.run import Plan, PlannedRun
 from iolab.core.scenario import READBACK_PHASE, Action, EventPlan, ScenarioPlan
 from iolab.core.study import AnswerKind, Study
 from iolab.core.workload import AnyJob, Workload
-from iolab.registry import study_kind_of, study_kinds_of
+from iolab.registry import study_kind_of_job, study_kinds_used_by
 from iolab.report.numbers import axis_values_text
 from iolab.report.phrases import load_search_limit_text
 from iolab.report.table import Column
@@ -44,7 +44,7 @@ SEARCHES_SHOWN: Final = 8
 
 def job_text(job: AnyJob) -> str:
     """What one client is asked to do."""
-    return study_kind_of(job).job_text(job)
+    return study_kind_of_job(job).job_text(job)
 
 
 def plan_lines(
@@ -63,8 +63,8 @@ def plan_lines(
     are of finished runs of the plan. As a `summary` a row for each workload. The first line is the
     cost as a whole, or why the plan cannot run; no verdict is forecast then.
     """
-    plan = study_kinds_of(study).plan_with_demand_from_facts(study, plan, facts_by_target)
-    writes = forecast_writes(study, plan, study_kinds_of(study), results)
+    plan = study_kinds_used_by(study).plan_with_demand_from_facts(study, plan, facts_by_target)
+    writes = forecast_writes(study, plan, study_kinds_used_by(study), results)
     if refusal is None:
         yield literal_text(_plan_cost_sentence(plan, writes), "bold")
         for destroyed in (*plan.destroyed_device_texts, *_destructive_event_texts(study)):
@@ -116,7 +116,7 @@ def plan_document(
     event_notes: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The plan as `iolab plan --json` prints it."""
-    plan = study_kinds_of(study).plan_with_demand_from_facts(study, plan, facts_by_target)
+    plan = study_kinds_used_by(study).plan_with_demand_from_facts(study, plan, facts_by_target)
     budget = plan.demand
     return {
         "format": 1,
@@ -151,11 +151,11 @@ def plan_document(
             "least_seconds": budget.least_seconds,
             "reasons": [{"message": why, "seconds": part} for why, part in budget.time_items],
             "layout_bytes_per_host": budget.layout_bytes_per_host,
-            "writes": forecast_writes(study, plan, study_kinds_of(study), results).document(),
+            "writes": forecast_writes(study, plan, study_kinds_used_by(study), results).document(),
             "free_bytes_needed_per_host": budget.free_bytes_needed_per_host,
         },
         "best_verdict": forecast_verdicts(
-            study, plan, study_kinds_of(study), facts_by_target
+            study, plan, study_kinds_used_by(study), facts_by_target
         ).document(),
         "destroys": [*plan.destroyed_device_texts, *_destructive_event_texts(study)],
         **({} if study.scenario is None else {"scenario": to_builtins(study.scenario)}),
@@ -180,7 +180,9 @@ def plan_document(
             for host in study.hosts
             for meter in host.meters
         ],
-        "guests": study_kinds_of(study).hosts.booted_hosts_plan_document(study, facts_by_target),
+        "guests": study_kinds_used_by(study).hosts.booted_hosts_plan_document(
+            study, facts_by_target
+        ),
     }
 
 
@@ -281,7 +283,7 @@ def _cost_rows(
         yield "search", f"{list_text(names, SEARCHES_SHOWN)}: {search}"
     yield from (
         (heading, one_line(message))
-        for heading, message in study_kinds_of(study).hosts.plan_lines(study)
+        for heading, message in study_kinds_used_by(study).hosts.plan_lines(study)
     )
     yield from _phase_and_event_rows(study)
     yield from _data_set_rows(study, plan)
@@ -300,7 +302,7 @@ def _cost_rows(
         yield "target", message
     for message in _meter_lines(study):
         yield "meter", message
-    forecast = forecast_verdicts(study, plan, study_kinds_of(study), facts_by_target)
+    forecast = forecast_verdicts(study, plan, study_kinds_used_by(study), facts_by_target)
     for message in () if is_refused else forecast.text_lines():
         yield "verdict", one_line(message)
     for message in plan_note_texts(study, plan, facts_by_target):
@@ -385,14 +387,14 @@ def plan_note_texts(
     """What should be known before the plan runs, and is no reason against it."""
     yield from (
         one_line(message)
-        for message in study_kinds_of(study).plan_notes(study, plan, facts_by_target)
+        for message in study_kinds_used_by(study).plan_notes(study, plan, facts_by_target)
     )
     if not study.method.idle_watch_s:
         without = "results are at most indicative"
         yield f"no device is watched before its runs (method.idle_watch = 0): {without}"
     if study.answer is AnswerKind.ORDER and len(study.configurations) == 1:
         yield "the question wants an order, and there is one configuration: add [[configuration]]"
-    if (advice := repeats_advice(study, study_kinds_of(study))) is not None:
+    if (advice := repeats_advice(study, study_kinds_used_by(study))) is not None:
         yield advice.advice_text
     yield from _core_limit_notes(study, facts_by_target)
 
@@ -435,7 +437,9 @@ def _search_goal_text(workload: Workload) -> str:
 
 def _data_set_rows(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
     """What the jobs work on: files that are laid out, and regions of devices that are filled."""
-    lines = [line for kind in study_kinds_of(study).loads for line in kind.plan_lines(study, plan)]
+    lines = [
+        line for kind in study_kinds_used_by(study).loads for line in kind.plan_lines(study, plan)
+    ]
     yield from ((heading, one_line(message)) for heading, message in lines)
     if study.target.make_xfs:
         image = study.target.image_bytes
@@ -504,7 +508,7 @@ def _meter_lines(study: Study) -> Iterator[str]:
 
 def _targets_existing_before_session(study: Study) -> tuple[Target, ...]:
     """The targets that exist before the session: of guests that it boots those of their nodes."""
-    return study_kinds_of(study).hosts.node_targets(study) or targets_of_study(study)
+    return study_kinds_used_by(study).hosts.node_targets(study) or targets_of_study(study)
 
 
 def _file_system_suffix(target: TargetFacts) -> str:

@@ -182,7 +182,7 @@ def new_session_directory_and_request(
     """A new session of the whole plan, and the directory that it is kept in: `out`, if named."""
     from iolab.analysis.adaptive import adaptive_queue_factory
     from iolab.cli.session import SessionRequest
-    from iolab.registry import study_kinds_of
+    from iolab.registry import study_kinds_used_by
     from iolab.session.session import NO_EARLIER_SEGMENTS
     from iolab.store.writer import SessionWriter, require_no_session
     from iolab.study.schedule import make_plan
@@ -192,7 +192,7 @@ def new_session_directory_and_request(
     require_no_session(
         directory
     )  # before anything is shown that might be taken for a result of now
-    plan = make_plan(study, study_kinds_of(study))
+    plan = make_plan(study, study_kinds_used_by(study))
     session_id = _new_session_id(study.id, stamp)
     return directory, SessionRequest(
         study=study,
@@ -309,7 +309,7 @@ def _reparsed_study_and_plan(
 
     Another version need not read a study alike of which all is done.
     """
-    from iolab.registry import read_study, study_kinds_of
+    from iolab.registry import read_study, study_kinds_used_by
     from iolab.store.layout import STUDY
     from iolab.study.parse import overrides_for_resume
     from iolab.study.readiness import study_change_faults, version_change_faults
@@ -321,7 +321,7 @@ def _reparsed_study_and_plan(
         return reader.study, reader.plan
     name = str(reader.directory / STUDY)
     study = read_study(reader.study_text, name, overrides_for_resume(reader.study))
-    plan = make_plan(study, study_kinds_of(study))
+    plan = make_plan(study, study_kinds_used_by(study))
     if plan.digest != reader.plan.digest:
         raise UsageError(
             f"The session's study now gives another plan ({plan.digest}) than the one that it "

@@ -119,14 +119,14 @@ class LatencyLimit(Record):
 class WorkloadObjective(Record):
     """What a workload is after.
 
-    `headline` are values of an adaptive axis that are measured in any case. `limit` belongs to
-    max-load.
+    `headline_loads` are values of an adaptive axis that are measured in any case. `latency_limit`
+    belongs to max-load.
     """
 
     objective: Objective = Objective.GRID
     axis_sampling: AxisSampling = AxisSampling.LISTED
-    headline: tuple[int, ...] = ()
-    limit: LatencyLimit | None = None
+    headline_loads: tuple[int, ...] = ()
+    latency_limit: LatencyLimit | None = None
 
     @property
     def is_adaptive(self) -> bool:

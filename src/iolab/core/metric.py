@@ -99,7 +99,7 @@ class Metric(Record):
         return has_ends and self.value is not None and self.displayable_interval is None
 
 
-def operations_with_latency(metrics: Mapping[str, Metric]) -> tuple[str, ...]:
+def direction_keys_with_latency(metrics: Mapping[str, Metric]) -> tuple[str, ...]:
     """The directions of I/O of which a latency is known, as their keys begin: `read`, `write`.
 
     Beside writes there may be `sync`, what makes them durable.

@@ -249,8 +249,8 @@ _COLUMNS: Final = {
 class _ElbenchoPhase(Record):
     """What both files tell of a phase, by the names of the CSV file's columns.
 
-    `options` are what the phase was requested, `operations_with_latency` operations whose latencies
-    were counted.
+    `options` are what the phase was requested, `operations_with_latency` operations whose
+    latencies were counted.
     """
 
     operation: str

@@ -104,7 +104,7 @@ class MaximumMetric(Record):
     @property
     def limit_text(self) -> str:
         """The limit as it is written: `p99 <= 2 ms`."""
-        return f"{latency_limit_name(self)} <= {_metric_value_text(self.metric, self.maximum)}"
+        return f"{maximum_metric_name(self)} <= {_metric_value_text(self.metric, self.maximum)}"
 
 
 class Budget(Record):
@@ -118,13 +118,13 @@ class Requirements(Record):
     """Everything that is required; `usable_tb` in decimal terabytes, None for any."""
 
     usable_tb: float | None = None
-    rates: tuple[MinimumRate, ...] = ()
-    latencies: tuple[MaximumMetric, ...] = ()
+    minimum_rates: tuple[MinimumRate, ...] = ()
+    maximum_metrics: tuple[MaximumMetric, ...] = ()
     budget: Budget | None = None
 
     def latency_limits_of_workload(self, workload: str) -> tuple[MaximumMetric, ...]:
         """The latencies that a workload must keep."""
-        return tuple(latency for latency in self.latencies if latency.workload == workload)
+        return tuple(latency for latency in self.maximum_metrics if latency.workload == workload)
 
 
 def parse_requirement(text: str) -> MinimumRate | MaximumMetric:
@@ -210,7 +210,7 @@ def _parse_maximum(text: str, spec: MetricSpec) -> float | None:
     return float(number[1]) if (number[2] or spec.unit).lower() == spec.unit.lower() else None
 
 
-def latency_limit_name(need: MaximumMetric) -> str:
+def maximum_metric_name(need: MaximumMetric) -> str:
     """A latency as it is written."""
     if is_declared_metric(need.metric):
         return _requirement_metric_name(metric_spec(need.metric))
@@ -416,12 +416,12 @@ def evaluate_offer(needs: Requirements, offer: Offer, scaling_efficiency: float)
         _rate_result(
             need, needs.latency_limits_of_workload(need.workload), offer, scaling_efficiency
         )
-        for need in needs.rates
+        for need in needs.minimum_rates
     ]
-    rated = {need.workload for need in needs.rates}
+    rated = {need.workload for need in needs.minimum_rates}
     parts += [
         _maximum_metric_result(latency, offer)
-        for latency in needs.latencies
+        for latency in needs.maximum_metrics
         if latency.workload not in rated and not _is_power_limit(latency)
     ]
     nodes = _nodes_needed_for_all(parts, offer)
@@ -429,7 +429,7 @@ def evaluate_offer(needs: Requirements, offer: Offer, scaling_efficiency: float)
     share = nodes / offer.node_count if nodes and offer.node_count else 1.0
     parts += [
         _maximum_metric_result(need, offer, share)
-        for need in needs.latencies
+        for need in needs.maximum_metrics
         if _is_power_limit(need)
     ]
     if needs.budget is not None:
@@ -439,7 +439,7 @@ def evaluate_offer(needs: Requirements, offer: Offer, scaling_efficiency: float)
     return OfferEvaluation(offer, tuple(parts), nodes, cost, by_mean, energy)
 
 
-def sort_best_first(evaluations: Iterable[OfferEvaluation]) -> tuple[OfferEvaluation, ...]:
+def evaluations_best_first(evaluations: Iterable[OfferEvaluation]) -> tuple[OfferEvaluation, ...]:
     """By their answer, then by cost, then by nodes.
 
     Where costs are in several currencies none is held against another: nodes alone decide.
@@ -549,7 +549,7 @@ def _is_power_limit(need: MaximumMetric) -> bool:
 
 
 def _maximum_metric_result(
-    need: MaximumMetric, offer: Offer, nodes_share: float = 1.0
+    need: MaximumMetric, offer: Offer, node_ratio: float = 1.0
 ) -> RequirementResult:
     """A latency, or other limit, alone: kept at any place of the workload.
 
@@ -578,14 +578,14 @@ def _maximum_metric_result(
             meets_for_sure=most * share <= need.maximum,
             meets_by_value=metric.value is not None and metric.value * share <= need.maximum,
         )
-        for share in (1.0, 1.0 if best.has_watts_of_clients else nodes_share)
+        for share in (1.0, 1.0 if best.has_watts_of_clients else node_ratio)
     )
     message = _value_and_high_end_text(need.metric, metric, most)
     if _is_power_limit(need) and best.has_watts_of_clients:
         message += " of the machines that made the load"
-    elif nodes_share != 1 and metric.value is not None:
+    elif node_ratio != 1 and metric.value is not None:
         message += (
-            f"; {_metric_value_text(need.metric, metric.value * nodes_share)} with as many nodes"
+            f"; {_metric_value_text(need.metric, metric.value * node_ratio)} with as many nodes"
         )
     if answer is RequirementFulfilment.UNKNOWN:
         message = f"{_OF_USABLE_POINTS}{message}"
@@ -719,20 +719,25 @@ def _nodes_needed_for_rate(
     return enough if enough <= NODES_MAX else None
 
 
-def _nodes_needed_for_all(parts: Sequence[RequirementResult], offer: Offer) -> int | None:
+def _nodes_needed_for_all(
+    requirement_results: Sequence[RequirementResult], offer: Offer
+) -> int | None:
     """Enough for every part; None where the offer's are not known or one can never be met."""
     if not offer.node_count or any(
-        part.status_when_scaled is RequirementFulfilment.NO for part in parts
+        part.status_when_scaled is RequirementFulfilment.NO for part in requirement_results
     ):
         return None
-    return _max_required_nodes(parts, offer, by_mean=False)
+    return _max_required_nodes(requirement_results, offer, by_mean=False)
 
 
 def _max_required_nodes(
-    parts: Sequence[RequirementResult], offer: Offer, *, by_mean: bool
+    requirement_results: Sequence[RequirementResult], offer: Offer, *, by_mean: bool
 ) -> int | None:
     """What the part that takes most nodes takes, those of the offer where none asks for any."""
-    counts = [(part.node_count_by_mean if by_mean else None) or part.node_count for part in parts]
+    counts = [
+        (part.node_count_by_mean if by_mean else None) or part.node_count
+        for part in requirement_results
+    ]
     return max(filter(None, counts), default=offer.node_count)
 
 
@@ -756,5 +761,5 @@ def _scaled_energy(offer: Offer, node_count: int | None) -> EnergyCost | None:
     return EnergyCost(energy.watts * share, energy.cost_per_year * share)
 
 
-def _worst_status(answers: Iterable[RequirementFulfilment]) -> RequirementFulfilment:
-    return max(answers, key=lambda answer: answer.severity, default=RequirementFulfilment.YES)
+def _worst_status(statuses: Iterable[RequirementFulfilment]) -> RequirementFulfilment:
+    return max(statuses, key=lambda answer: answer.severity, default=RequirementFulfilment.YES)

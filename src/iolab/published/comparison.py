@@ -20,8 +20,8 @@ from iolab.core.study import Study
 from iolab.published.audit.document import FigureRange, key_text
 from iolab.published.recomputed import (
     FigureDivisorKind,
-    MatchedFigure,
-    matched_figures,
+    PublishedAndMeasuredFigure,
+    published_and_measured_figures,
     published_system_names,
 )
 from iolab.published.sets import (
@@ -198,7 +198,7 @@ _DESCRIBERS: Final[Mapping[str, _BriefDescriber]] = {
 def comparison_section(reference: PublishedReference, brief: Brief) -> ReportSection:
     """The results beside that set."""
     figures = reference.figures
-    pairs = matched_figures(brief.study, brief.points, figures)
+    pairs = published_and_measured_figures(brief.study, brief.points, figures)
     styles, anchors = brief.series_styles, brief.run_anchors
     by_owner = {
         owner: [pair for pair in pairs if pair.published_figure.system.name == owner]
@@ -218,7 +218,7 @@ def comparison_section(reference: PublishedReference, brief: Brief) -> ReportSec
 
 
 def _unmeasured_figures_note(
-    figures: Sequence[PublishedFigure], pairs: Sequence[MatchedFigure]
+    figures: Sequence[PublishedFigure], pairs: Sequence[PublishedAndMeasuredFigure]
 ) -> str:
     """What was published and not measured here, so that nobody takes silence for agreement."""
     measured = {
@@ -242,7 +242,7 @@ def _unmeasured_figures_note(
 
 def _ratio_chart(
     system_name: str,
-    pairs: Sequence[MatchedFigure],
+    pairs: Sequence[PublishedAndMeasuredFigure],
     styles: SeriesStyles,
     anchors: RunAnchors,
 ) -> Figure | None:
@@ -267,7 +267,10 @@ def _ratio_chart(
 
 
 def _ratios_sentence(
-    system_name: str, pairs: Sequence[MatchedFigure], divisor_kind: FigureDivisorKind, noun: str
+    system_name: str,
+    pairs: Sequence[PublishedAndMeasuredFigure],
+    divisor_kind: FigureDivisorKind,
+    noun: str,
 ) -> str:
     """How far the ratios reach, rates and latencies apart, since they are good in opposite ways."""
     parts = []
@@ -291,11 +294,13 @@ def _ratios_sentence(
     return f"For {noun}, {list_text(parts)} what is published of {system_name}; {trust} here."
 
 
-def _ratio_row_title(figure: MatchedFigure) -> str:
+def _ratio_row_title(figure: PublishedAndMeasuredFigure) -> str:
     return f"{figure.published_figure.workload}, {metric_phrase(figure.published_figure.metric)}"
 
 
-def _ratio_dot(figure: MatchedFigure, divisor_kind: FigureDivisorKind, styles: SeriesStyles) -> Dot:
+def _ratio_dot(
+    figure: PublishedAndMeasuredFigure, divisor_kind: FigureDivisorKind, styles: SeriesStyles
+) -> Dot:
     style = styles[figure.configuration.id]
     ratio = figure.ratio_by_divisor.get(
         divisor_kind, figure.ratio_by_divisor[FigureDivisorKind.WHOLE]
@@ -305,7 +310,7 @@ def _ratio_dot(figure: MatchedFigure, divisor_kind: FigureDivisorKind, styles: S
 
 def _ratio_table(
     system_name: str,
-    pairs: Sequence[MatchedFigure],
+    pairs: Sequence[PublishedAndMeasuredFigure],
     styles: SeriesStyles,
     anchors: RunAnchors,
 ) -> Table:
@@ -358,7 +363,7 @@ def _per_divisor_column_headings(divisor_kind: FigureDivisorKind) -> tuple[str, 
 
 
 def _per_divisor_cell_texts(
-    figure: MatchedFigure, divisor_kind: FigureDivisorKind
+    figure: PublishedAndMeasuredFigure, divisor_kind: FigureDivisorKind
 ) -> tuple[str, str, str]:
     share = figure.ratio_by_divisor.get(divisor_kind)
     if share is None:
@@ -374,7 +379,7 @@ def _range_middle_text(span: FigureRange, unit: str) -> str:
     return value_text(span.middle, unit)
 
 
-def _ratio_text(figure: MatchedFigure, divisor_kind: FigureDivisorKind) -> str:
+def _ratio_text(figure: PublishedAndMeasuredFigure, divisor_kind: FigureDivisorKind) -> str:
     ratio = figure.ratio_by_divisor[divisor_kind].ratio
     if ratio.value is None:
         return DASH

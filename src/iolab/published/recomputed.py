@@ -32,7 +32,7 @@ from iolab.published.audit.document import (
     PublishedSet,
     element_label,
     exact_range,
-    positive_range_or_none,
+    positive_printed_value_range,
     printed_value_range,
     range_product,
 )
@@ -69,7 +69,7 @@ _UNITS: Final = {"iops": "IOPS", "gb_s": "GB/s", "tb": TERABYTES}
 class PrintedClaim(Record):
     """A figure as it was printed, and what others of the set make of it.
 
-    `computed_range` is None where a figure that it follows from was not printed; else its interval
+    `computed_metric` is None where a figure that it follows from was not printed; else its interval
     is what the rounding of those leaves open. Both are in `unit`.
     """
 
@@ -77,22 +77,22 @@ class PrintedClaim(Record):
     quantity: str
     printed: str
     stated_range: FigureRange
-    computed_range: Metric | None
+    computed_metric: Metric | None
     unit: str
 
     @property
     def can_both_be_true(self) -> bool:
         """Whether both can be true: what both roundings leave open meets."""
-        return self.computed_range is not None and self.stated_range.overlaps(self.computed_bounds)
+        return self.computed_metric is not None and self.stated_range.overlaps(self.computed_bounds)
 
     @property
     def computed_bounds(self) -> FigureRange:
         """From the least to the most that the computed figure may be. ValueError for none."""
-        if self.computed_range is None or self.computed_range.value is None:
+        if self.computed_metric is None or self.computed_metric.value is None:
             raise ValueError(f"{self.quantity} of {self.subject} was not computed")
-        metric = self.computed_range
+        metric = self.computed_metric
         low, high = metric.low, metric.high
-        value = self.computed_range.value
+        value = self.computed_metric.value
         return FigureRange(value if low is None else low, value if high is None else high)
 
 
@@ -144,12 +144,13 @@ def printed_best_values(published: PublishedSet) -> tuple[BestValue, ...]:
 def raw_terabytes(published: PublishedSet, table: Mapping[str, Any]) -> FigureRange | None:
     """Raw capacity by nodes, drives and the size of one, which is exact; None where not told."""
     parts = [
-        positive_range_or_none(table.get(name)) for name in ("nodes", "ssds_per_node", "ssd_tb")
+        positive_printed_value_range(table.get(name))
+        for name in ("nodes", "ssds_per_node", "ssd_tb")
     ]
     exact_parts = [exact_range(part.middle) for part in parts if part is not None]
     if len(exact_parts) == len(parts):
         return range_product(exact_parts)
-    nodes = positive_range_or_none(published.table_at("method").get("nodes"))
+    nodes = positive_printed_value_range(published.table_at("method").get("nodes"))
     words = str(published.table_at("hardware").get("node", ""))
     drives = [match for match in MODULES.finditer(words) if match[4] == "T"]
     if table or nodes is None or len(drives) != 1:
@@ -160,7 +161,7 @@ def raw_terabytes(published: PublishedSet, table: Mapping[str, Any]) -> FigureRa
     )
 
 
-def recomputed_figures(published: PublishedSet) -> tuple[PrintedClaim, ...]:
+def recomputed_claims(published: PublishedSet) -> tuple[PrintedClaim, ...]:
     """Every printed figure that follows from bests and sizes, as our own functions compute it."""
     return (
         *claimed_capacities(published),
@@ -236,7 +237,7 @@ def claimed_gains(published: PublishedSet) -> Iterator[PrintedClaim]:
     for table in published.tables_of_array("result"):
         quantities = [q for q in table_quantities(table) if q.inner_key and q.is_unqualified]
         for key, printed in table.items():
-            match, stated = _GAIN.fullmatch(key), positive_range_or_none(printed)
+            match, stated = _GAIN.fullmatch(key), positive_printed_value_range(printed)
             if match is None or stated is None:
                 continue
             unit = "s" if "latency" in key else "1/s"
@@ -308,7 +309,7 @@ class FigureRatio(Record):
     ratio: Metric
 
 
-class MatchedFigure(Record):
+class PublishedAndMeasuredFigure(Record):
     """A published figure and the point of a configuration that stands beside it.
 
     `ratio_by_divisor` has the bases for which both sides are known; WHOLE is always among them.
@@ -322,16 +323,16 @@ class MatchedFigure(Record):
     run: RunResult | None
 
 
-def matched_figures(
+def published_and_measured_figures(
     study: Study, points: Iterable[PointSummary], figures: Iterable[PublishedFigure]
-) -> tuple[MatchedFigure, ...]:
+) -> tuple[PublishedAndMeasuredFigure, ...]:
     """Each published figure that a configuration has a value for, in the set's order."""
     by_workload: dict[tuple[str, str], list[PointSummary]] = {}
     for point in points:
         if not point.key.excluded_hosts:
             by_workload.setdefault((point.key.configuration, point.key.workload), []).append(point)
     pairs = (
-        _match_best_point(
+        _compare_best_point_with_figure(
             study, configuration, figure, by_workload.get((configuration.id, figure.workload), ())
         )
         for figure in figures
@@ -345,12 +346,12 @@ def published_system_names(figures: Iterable[PublishedFigure]) -> tuple[str, ...
     return tuple(dict.fromkeys(figure.system.name for figure in figures))
 
 
-def _match_best_point(
+def _compare_best_point_with_figure(
     study: Study,
     configuration: Configuration,
     figure: PublishedFigure,
     points: Sequence[PointSummary],
-) -> MatchedFigure | None:
+) -> PublishedAndMeasuredFigure | None:
     """The best point here, among those at the printed place where there are any."""
     candidates = [
         point for point in points if _point_metric_value(point, figure.metric) is not None
@@ -383,7 +384,7 @@ def _match_best_point(
             or metric_spec(figure.metric).combine is CombineRule.RATE
         )
     }
-    return MatchedFigure(
+    return PublishedAndMeasuredFigure(
         configuration, figure, best.key.axis_values, best.verdict_level, shares, run
     )
 

@@ -24,7 +24,7 @@ from iolab.published.recomputed import (
     PrintedClaim,
     printed_best_values,
     published_configurations,
-    recomputed_figures,
+    recomputed_claims,
 )
 from iolab.record import Record
 from iolab.report.brief import PublishedResultTables
@@ -178,7 +178,7 @@ def tables_from_printed_figures(published: PublishedSet) -> Iterator[Table]:
     for table in (
         fleet_and_client_table(owners, peaks, fleets_with_single_client(owners, maxima), {}),
         best_figures_per_divisor_table(owners, peaks, {}),
-        recomputed_table(recomputed_figures(published)),
+        recomputed_table(recomputed_claims(published)),
     ):
         if table is not None:
             yield table
@@ -197,10 +197,10 @@ def recomputed_table(figures: tuple[PrintedClaim, ...]) -> Table | None:
             figure.quantity,
             f"{figure.printed} {figure.unit}",
             DASH
-            if figure.computed_range is None
-            else f"{_rounded_text(figure.computed_range)} {figure.unit}",
+            if figure.computed_metric is None
+            else f"{_rounded_text(figure.computed_metric)} {figure.unit}",
             DASH
-            if figure.computed_range is None
+            if figure.computed_metric is None
             else range_text(figure.computed_bounds, figure.unit),
             _recomputed_agreement_text(figure),
         )
@@ -248,11 +248,11 @@ def document_from_printed_figures(published: PublishedSet) -> dict[str, Any]:
                 "unit": figure.unit,
                 "printed": figure.printed,
                 "computed": None
-                if figure.computed_range is None
-                else _metric_document(figure.computed_range),
-                "agrees": figure.can_both_be_true if figure.computed_range is not None else None,
+                if figure.computed_metric is None
+                else _metric_document(figure.computed_metric),
+                "agrees": figure.can_both_be_true if figure.computed_metric is not None else None,
             }
-            for figure in recomputed_figures(published)
+            for figure in recomputed_claims(published)
         ],
     }
 
@@ -272,7 +272,7 @@ def _metric_document(metric: Metric) -> dict[str, Any]:
 
 
 def _recomputed_agreement_text(figure: PrintedClaim) -> str:
-    if figure.computed_range is None:
+    if figure.computed_metric is None:
         return _NOT_PRINTED
     return "as printed" if figure.can_both_be_true else "not what was printed"
 

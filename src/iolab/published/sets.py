@@ -28,7 +28,7 @@ from iolab.published.audit.document import (
     flatten_table,
     peak_places,
     positive_integer_or_none,
-    positive_range_or_none,
+    positive_printed_value_range,
 )
 from iolab.published.audit.relations import FigureQuantity, table_quantities
 from iolab.record import Record
@@ -147,7 +147,7 @@ def _operation_figures(
     """Rates under the names that the document has for operations of metadata."""
     for name, value in flatten_table(table):
         operation = published.meaning.operations.get(name.rpartition(".")[2])
-        figure = None if isinstance(value, list) else positive_range_or_none(value)
+        figure = None if isinstance(value, list) else positive_printed_value_range(value)
         if operation is not None and figure is not None:
             metric = phase_rate_key(operation)
             yield PublishedFigure(system, "metadata", metric, metric_spec(metric).unit, figure)
@@ -161,8 +161,8 @@ def _configuration_figures(published: PublishedSet) -> Iterator[PublishedFigure]
             str(table.get("id", "")),
             client_count=clients,
             node_count=positive_integer_or_none(table.get("nodes")),
-            raw_tb=positive_range_or_none(table.get("raw_tb")),
-            usable_tb=positive_range_or_none(table.get("usable_tb")),
+            raw_tb=positive_printed_value_range(table.get("raw_tb")),
+            usable_tb=positive_printed_value_range(table.get("usable_tb")),
             description=_hardware_descriptions(table),
         )
         for quantity in _comparable_quantities(table):
@@ -181,7 +181,7 @@ def _result_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
     """Figures of one workload; a table in place of a figure has one for each product."""
     method, hardware = published.table_at("method"), published.table_at("hardware")
     nodes = positive_integer_or_none(method.get("nodes"))
-    raw = positive_range_or_none(hardware.get("cluster_raw_tb"))
+    raw = positive_printed_value_range(hardware.get("cluster_raw_tb"))
     words = _hardware_descriptions(hardware)
     # Guests live on the nodes themselves; any other load came from one client.
     clients = None if nodes else 1

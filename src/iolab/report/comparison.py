@@ -370,7 +370,7 @@ def _comparison_row_document(compared_metric: ComparedMetric) -> dict[str, Any]:
         "low": comparison.low,
         "high": comparison.high,
         "runs": list(comparison.run_counts),
-        "paired": comparison.paired,
+        "paired": comparison.is_paired,
         "p": comparison.p_value,
         "verdict": comparison.verdict.value,
         "reason": comparison.reason,
@@ -396,7 +396,7 @@ def _geometric_mean_document(summary: MetricSummary) -> dict[str, Any]:
         "ratio": overall.ratio,
         "low": finite_number_or_none(overall.low),
         "high": finite_number_or_none(overall.high),
-        "bootstrapped": overall.bootstrapped,
+        "bootstrapped": overall.is_bootstrapped,
     }
 
 
@@ -484,7 +484,7 @@ def _metric_history_document(metric_history: MetricHistory) -> dict[str, Any]:
 
 def _change_document(metric_history: MetricHistory, change: LevelChange) -> dict[str, Any]:
     return {
-        "session": metric_history.values[change.index].session_index,
+        "session": metric_history.values[change.run_index].session_index,
         "ratio": change.ratio,
         "p": change.p_value,
     }

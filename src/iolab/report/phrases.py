@@ -330,11 +330,11 @@ def _search_title(search: SearchSpace) -> str:
 
 
 def _curve_sentence(curve: LoadCurve) -> str:
-    measured = sum(point.measured for point in curve.points)
+    measured = sum(point.is_measured for point in curve.points)
     guessed = len(curve.points) - measured
     parts = [f"{_search_title(curve.search)}: {measured} values of {curve.axis_name} measured"]
     if guessed:
-        widest = max(_log_half_width(point) for point in curve.points if not point.measured)
+        widest = max(_log_half_width(point) for point in curve.points if not point.is_measured)
         parts.append(f"{guessed} predicted to within {percent_text(widest)}")
     place = curve.saturation
     parts.append(
@@ -435,7 +435,7 @@ def _listed_load_sentence(load: ListedLoadFinding) -> str:
 
 def load_search_limit_text(workload: Workload) -> str:
     """What a search for the highest load keeps to: `read p99 <= 2 ms`."""
-    limit = workload.search_goal.limit
+    limit = workload.search_goal.latency_limit
     if limit is None:
         return workload.job.search_limit_text
     return f"{limit_metric_text(limit.metric)} <= {format_ns(limit.latency_ns)}"
@@ -469,7 +469,7 @@ def _curve_document(curve: LoadCurve) -> dict[str, Any]:
                 "value": point.rate,
                 "low": point.low,
                 "high": point.high,
-                "measured": point.measured,
+                "measured": point.is_measured,
             }
             for point in curve.points
         ],

@@ -118,11 +118,11 @@ def prediction_caveat(outcome: CurvePrediction, load: int) -> str:
         return f"{outcome.reason}."
     parts = []
     if (
-        prediction.limit is not None
+        prediction.rate_limit is not None
         and outcome.limiting_use is not None
-        and prediction.high >= prediction.limit
+        and prediction.high >= prediction.rate_limit
     ):
-        limit = value_text(prediction.limit, outcome.unit)
+        limit = value_text(prediction.rate_limit, outcome.unit)
         parts.append(f"at most {limit} by {limiting_resource_text(outcome.limiting_use)}")
     if load > (last := outcome.measured_loads[-1].load):
         parts.append(

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from iolab.analysis.points import PointSummary, finite_metric_value
-from iolab.core.metric import Metric, RunResult, operations_with_latency
+from iolab.core.metric import Metric, RunResult, direction_keys_with_latency
 from iolab.core.metric_spec import MEAN, column_metric_keys_and_labels, metric_spec
 from iolab.core.run import RunRecord
 from iolab.core.study import Study
@@ -185,7 +185,7 @@ def _headline_latency_texts(headline: BestPointHeadline) -> tuple[tuple[str, str
     best = headline.best
     if best is None:
         return ()
-    ways = operations_with_latency(best.metrics)
+    ways = direction_keys_with_latency(best.metrics)
     mixed = len(ways) > 1
     latencies = []
     for name, key in _LATENCY_METRICS:

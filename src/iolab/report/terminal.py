@@ -13,7 +13,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from iolab.core.metric import Metric, RunResult, VerdictLevel, operations_with_latency
+from iolab.core.metric import Metric, RunResult, VerdictLevel, direction_keys_with_latency
 from iolab.core.metric_spec import column_metric_keys_and_labels
 from iolab.core.stopping import SteadinessStatus
 from iolab.core.study import Study
@@ -465,7 +465,7 @@ def points_terminal_table(
                 figures = _rate_and_latency_cells(row.metrics, "", spread, main)
                 extra = [metric_value_text(row.metrics.get(metric)) for metric, _ in own]
                 rows.append([first, *figures, *extra, row.verdict])
-                ways = operations_with_latency(row.metrics)
+                ways = direction_keys_with_latency(row.metrics)
                 for way in ways if len(ways) > 1 and not row.is_single_run else ():
                     figures = _rate_and_latency_cells(row.metrics, f"{way}_", [""] * repeated, "")
                     rows.append([f"    {way}s", *figures, *[""] * len(own), ""])

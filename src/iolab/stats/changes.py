@@ -48,9 +48,9 @@ _CHUNK: Final = 250
 
 
 class LevelChange(Record):
-    """A change before run `index`: the ratio of the level after it to that before, and p."""
+    """A change before run `run_index`: the ratio of the level after it to that before, and p."""
 
-    index: int
+    run_index: int
     ratio: float
     p_value: float
 

@@ -62,7 +62,7 @@ class Comparison(Record):
     verdict: ComparisonVerdict
     reason: str
     run_counts: tuple[int, int]
-    paired: bool
+    is_paired: bool
     log_ratio_error: float
     df: float
     p_value: float

@@ -305,7 +305,7 @@ class CurvePoint(Record):
     rate: float
     low: float
     high: float
-    measured: bool
+    is_measured: bool
 
 
 class AdaptiveCurve:

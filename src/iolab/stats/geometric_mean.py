@@ -22,7 +22,7 @@ _RESAMPLES: Final = 4000
 class GeometricMeanRatio(Record):
     """The geometric mean of ratios, its 95 % interval, and how many curves it is of.
 
-    `bootstrapped` tells that the interval speaks of curves like these; else it speaks of these
+    `is_bootstrapped` tells that the interval speaks of curves like these; else it speaks of these
     curves alone. Without an interval (some comparison has none), low and high are None.
     """
 
@@ -30,7 +30,7 @@ class GeometricMeanRatio(Record):
     low: float | None
     high: float | None
     curve_count: int
-    bootstrapped: bool
+    is_bootstrapped: bool
 
 
 def geometric_mean_ratio(
@@ -50,7 +50,7 @@ def geometric_mean_ratio(
         return _geometric_mean_ratio(middle, reach, len(curves), bootstrapped=True)
     error, df = _standard_error_and_df(curves)
     if df == 0:
-        return GeometricMeanRatio(math.exp(middle), None, None, len(curves), bootstrapped=False)
+        return GeometricMeanRatio(math.exp(middle), None, None, len(curves), is_bootstrapped=False)
     reach = student_quantile(CONFIDENT, df) * error + RATIO_ALLOWANCE
     return _geometric_mean_ratio(middle, reach, len(curves), bootstrapped=False)
 

@@ -44,13 +44,14 @@ with fewer, one stall more or less decides."""
 class QuantileEstimate(Record):
     """A run's latency quantile (ns) and its 95 % interval.
 
-    The ends are None where the run is too short, or its seconds are too `correlated` to know.
+    The ends are None where the run is too short, or its seconds are too `is_too_correlated` to
+    know.
     """
 
     value_ns: float
     low_ns: float | None
     high_ns: float | None
-    correlated: bool = False
+    is_too_correlated: bool = False
 
 
 def has_few_stalls(episode_count: int) -> bool:
@@ -115,7 +116,7 @@ class _QuantileErrors(Record):
         """The quantile with its interval, unless what is known is too little."""
         more = max(self.correlated_error_bound, correlated_error_bound)
         if more > _BOUND_MAX:
-            return QuantileEstimate(value, None, None, correlated=True)
+            return QuantileEstimate(value, None, None, is_too_correlated=True)
         down, up = self.down + more + BIN_ERROR, self.up + more + BIN_ERROR
         return QuantileEstimate(value, value * math.exp(-down), value * math.exp(up))
 

@@ -71,20 +71,23 @@ class MeasuredLoad(Record):
 
 
 class Prediction(Record):
-    """A rate that was not measured, with its 90 % interval; `limit` caps it where it is known."""
+    """A rate that was not measured, with its 90 % interval.
+
+    `rate_limit` caps it where it is known.
+    """
 
     load: float
     rate: float
     low: float
     high: float
     law: PredictionLaw
-    limit: float | None
+    rate_limit: float | None
 
 
 def predict_rate(
-    measured: Sequence[MeasuredLoad], load: float, limit: float | None = None
+    measured: Sequence[MeasuredLoad], load: float, rate_limit: float | None = None
 ) -> Prediction:
-    """The rate at a load. `limit` is the largest rate that a measured bottleneck leaves.
+    """The rate at a load. `rate_limit` is the largest rate that a measured bottleneck leaves.
 
     The interval is that of a mean of as many runs as a measured load has. Raises ValueError for
     fewer than four measured loads, or where none was measured twice.
@@ -103,17 +106,17 @@ def predict_rate(
     middle, low, high = _log_rate_median_and_ends(points, log_rate_sd, min(freedom, DF_MAX), load)
     value = math.log(law.predicted_rate(load)) if law.fits_well else middle
     ends = [math.exp(end) for end in (value, min(low, value), max(high, value))]
-    rate, low, high = (end if limit is None else min(end, limit) for end in ends)
+    rate, low, high = (end if rate_limit is None else min(end, rate_limit) for end in ends)
     kind = PredictionLaw.USL if law.fits_well else PredictionLaw.SATURATION
-    return Prediction(load, rate, low, high, kind, limit)
+    return Prediction(load, rate, low, high, kind, rate_limit)
 
 
 @lru_cache(maxsize=1)
 def _usl_fit(
-    loads: tuple[float, ...], rates: tuple[float, ...], half_width_shares: tuple[float, ...]
+    loads: tuple[float, ...], rates: tuple[float, ...], relative_half_widths: tuple[float, ...]
 ) -> UslFit:
     """The law of a curve, fitted once for all loads that are predicted from it."""
-    return fit_usl(loads, rates, half_width_shares)
+    return fit_usl(loads, rates, relative_half_widths)
 
 
 def _log_rate_median_and_ends(

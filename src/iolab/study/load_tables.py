@@ -195,6 +195,6 @@ class SearchTable(LoadTable):
         return WorkloadObjective(
             objective=self.objective,
             axis_sampling=self.axis,
-            headline=tuple(sorted(self.headline)),
-            limit=None if self.limit is None else parse_limit(self.limit),
+            headline_loads=tuple(sorted(self.headline)),
+            latency_limit=None if self.limit is None else parse_limit(self.limit),
         )

@@ -265,7 +265,7 @@ class SearchSpace(Record):
             return tuple(
                 self.point_by_grid_point[place] for place in initial_peak_points(self.axes)
             )
-        wanted = {*initial_loads(self.axes[0]), *self.workload.search_goal.headline}
+        wanted = {*initial_loads(self.axes[0]), *self.workload.search_goal.headline_loads}
         return tuple(self.point_by_grid_point[(load,)] for load in self.axes[0] if load in wanted)
 
 

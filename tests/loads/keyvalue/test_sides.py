@@ -86,7 +86,7 @@ def test_the_rate_is_tracked_over_sessions() -> None:
     ]
     (series,) = build_session_history(sides).metric_histories
     assert series.metric == "ops_per_s"
-    assert [change.index for change in series.change_search.changes] == [6]
+    assert [change.run_index for change in series.change_search.changes] == [6]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,11 @@ from iolab.core.configuration import Capacity
 from iolab.core.metric import Metric, VerdictLevel
 from iolab.core.study import Study
 from iolab.published.audit.document import FigureRange, exact_range
-from iolab.published.recomputed import FigureDivisorKind, MatchedFigure, matched_figures
+from iolab.published.recomputed import (
+    FigureDivisorKind,
+    PublishedAndMeasuredFigure,
+    published_and_measured_figures,
+)
 from iolab.published.sets import PublishedFigure, PublishedSystem
 from tests.report.studies import sweep
 
@@ -38,8 +42,8 @@ def printed(
 
 def pair(
     figure: PublishedFigure, study: Study = SOURCE.study, points: object = POINTS
-) -> MatchedFigure:
-    (found,) = matched_figures(study, points, [figure])  # type: ignore[arg-type]
+) -> PublishedAndMeasuredFigure:
+    (found,) = published_and_measured_figures(study, points, [figure])  # type: ignore[arg-type]
     return found
 
 
@@ -75,9 +79,9 @@ def test_other_block_sizes_are_never_set_beside_each_other() -> None:
         for one in reads()
     ]
     figure = printed(exact_range(1e6), axis=(("block_size", "4k"),))
-    assert matched_figures(SOURCE.study, points, [figure]) == ()
+    assert published_and_measured_figures(SOURCE.study, points, [figure]) == ()
     assert (
-        len(matched_figures(SOURCE.study, reads(), [figure])) == 1
+        len(published_and_measured_figures(SOURCE.study, reads(), [figure])) == 1
     )  # not varied: told by the workload
 
 
@@ -143,4 +147,4 @@ def test_points_that_no_run_supports_come_last_and_keep_their_verdict() -> None:
 
 def test_a_fleet_that_lost_hosts_is_not_the_configuration() -> None:
     lost = [replace(one, key=replace(one.key, excluded_hosts=("client-2",))) for one in reads()]
-    assert matched_figures(SOURCE.study, lost, [printed(exact_range(1))]) == ()
+    assert published_and_measured_figures(SOURCE.study, lost, [printed(exact_range(1))]) == ()

@@ -19,7 +19,7 @@ from iolab.published.recomputed import (
     PrintedClaim,
     printed_best_values,
     published_configurations,
-    recomputed_figures,
+    recomputed_claims,
 )
 
 SETS = Path(__file__).parents[3] / "studies" / "published"
@@ -35,7 +35,7 @@ def published(name: str) -> PublishedSet:
 
 
 def computed(name: str) -> list[PrintedClaim]:
-    return [one for one in recomputed_figures(published(name)) if one.computed_range is not None]
+    return [one for one in recomputed_claims(published(name)) if one.computed_metric is not None]
 
 
 def best(name: str, configuration: str, workload: str) -> BestValue:
@@ -56,9 +56,9 @@ def test_what_is_computed_is_what_was_printed_to_its_last_digit(name: str, figur
     found = computed(name)
     assert len(found) == figures
     for one in found:
-        assert one.computed_range is not None
-        assert one.computed_range.value is not None
-        assert one.stated_range.low <= one.computed_range.value <= one.stated_range.high
+        assert one.computed_metric is not None
+        assert one.computed_metric.value is not None
+        assert one.stated_range.low <= one.computed_metric.value <= one.stated_range.high
         assert one.can_both_be_true
 
 
@@ -70,9 +70,9 @@ def test_figures_per_terabyte_of_the_cluster_come_back() -> None:
         ("high-capacity", "read IOPS for each TB raw", "3526"),
     ]
     rates = [
-        one.computed_range.value or 0
+        one.computed_metric.value or 0
         for one in found
-        if one.computed_range and "IOPS" in one.quantity
+        if one.computed_metric and "IOPS" in one.quantity
     ]
     assert [round(one) for one in rates] == [3526, 11068, 14323]
     assert rates[0] == pytest.approx(5.2e6 / (6 * 8 * 30.72))
@@ -91,19 +91,19 @@ def test_figures_per_terabyte_of_the_cluster_come_back() -> None:
 def test_one_figure_made_wrong_does_not_come_back(right: str, wrong: str) -> None:
     text = text_of("ssd-cluster")
     assert text.count(right) == 1
-    found = recomputed_figures(parse_published_set(text.replace(right, wrong)))
+    found = recomputed_claims(parse_published_set(text.replace(right, wrong)))
     assert sum(1 for one in found if not one.can_both_be_true) == 1
 
 
 def test_a_gain_whose_other_figure_was_not_printed_is_not_computed() -> None:
-    found = recomputed_figures(published("cassandra"))
-    assert [one.quantity for one in found if one.computed_range is not None] == ["gain in ops"]
-    assert sum(1 for one in found if one.computed_range is None) == 7
+    found = recomputed_claims(published("cassandra"))
+    assert [one.quantity for one in found if one.computed_metric is not None] == ["gain in ops"]
+    assert sum(1 for one in found if one.computed_metric is None) == 7
     (gain,) = computed("cassandra")
-    assert gain.computed_range is not None
-    assert gain.computed_range.value == pytest.approx(154_815 / 101_593)
-    assert all(one.computed_range is None for one in recomputed_figures(published("rocksdb")))
-    assert len(recomputed_figures(published("rocksdb"))) == 12
+    assert gain.computed_metric is not None
+    assert gain.computed_metric.value == pytest.approx(154_815 / 101_593)
+    assert all(one.computed_metric is None for one in recomputed_claims(published("rocksdb")))
+    assert len(recomputed_claims(published("rocksdb"))) == 12
 
 
 def test_a_percentage_is_computed_where_both_rates_are_told() -> None:
@@ -113,9 +113,9 @@ workload = "w"
 ops_s = { measured = 1250, competitor = 1000 }
 max_gain_ops_pct = 25
 """
-    (gain,) = recomputed_figures(parse_published_set(text))
-    assert gain.computed_range is not None
-    assert gain.computed_range.value == pytest.approx(25)
+    (gain,) = recomputed_claims(parse_published_set(text))
+    assert gain.computed_metric is not None
+    assert gain.computed_metric.value == pytest.approx(25)
 
 
 def test_maxima_stand_at_the_depth_that_was_printed() -> None:

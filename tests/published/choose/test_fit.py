@@ -20,8 +20,8 @@ from iolab.published.choose import (
     RequirementFulfilment,
     Requirements,
     evaluate_offer,
+    evaluations_best_first,
     known_currencies,
-    sort_best_first,
 )
 
 LIMIT = MaximumMetric("w", "lat_ns_p99", 2e6)
@@ -49,7 +49,7 @@ def offer(*places: OfferedPoint, nodes: int | None = 4, cost: float | None = 100
 
 
 def needs(least: float, *limits: MaximumMetric) -> Requirements:
-    return Requirements(rates=(MinimumRate("w", "1/s", least),), latencies=limits)
+    return Requirements(minimum_rates=(MinimumRate("w", "1/s", least),), maximum_metrics=limits)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_an_amplification_is_held_at_the_high_end_of_its_interval(
     found = Metric(2.8, "x", 2.7, high, 3)
     place = OfferedPoint("w", (), {}, {"write_amplification": found}, VerdictLevel.VALID)
     limit = MaximumMetric("w", "write_amplification", 3.0)
-    fit = evaluate_offer(Requirements(latencies=(limit,)), offer(place), 1.0)
+    fit = evaluate_offer(Requirements(maximum_metrics=(limit,)), offer(place), 1.0)
     (part,) = fit.requirement_results
     assert part.status_as_measured is answer
     assert part.name == "w write-amplification <= 3 x"
@@ -137,7 +137,7 @@ def test_a_latency_is_likely_kept_where_its_interval_alone_reaches_above(
     most_ns: float, lost: tuple[str, ...], answer: RequirementFulfilment
 ) -> None:
     place = replace(seen(rate(100)), latencies={LIMIT.metric: Metric(1.5e6, "ns", 1e6, most_ns, 3)})
-    required = Requirements(latencies=(LIMIT,))
+    required = Requirements(maximum_metrics=(LIMIT,))
     owner = replace(offer(place), workloads_with_lost_points=frozenset(lost))
     assert evaluate_offer(required, owner, 1.0).status_as_measured is answer
 
@@ -151,7 +151,7 @@ def test_nobody_knows_whether_a_point_that_was_lost_meets_what_no_other_does(
     owner = replace(
         offer(seen(rate(100), p99_ns=9e6)), workloads_with_lost_points=frozenset({lost})
     )
-    for required in (needs(101), needs(90, LIMIT), Requirements(latencies=(LIMIT,))):
+    for required in (needs(101), needs(90, LIMIT), Requirements(maximum_metrics=(LIMIT,))):
         assert evaluate_offer(required, owner, 1.0).status_as_measured is answer
 
 
@@ -220,7 +220,7 @@ def test_what_is_not_known_is_said_to_be_unknown() -> None:
         evaluate_offer(needs(1), offer(), 1.0).status_when_scaled is RequirementFulfilment.UNKNOWN
     )
     assert (
-        evaluate_offer(Requirements(latencies=(LIMIT,)), offer(place), 1.0).status_when_scaled
+        evaluate_offer(Requirements(maximum_metrics=(LIMIT,)), offer(place), 1.0).status_when_scaled
         is RequirementFulfilment.UNKNOWN
     )
     assert (
@@ -266,12 +266,12 @@ def test_an_offer_without_nodes_is_taken_as_it_is() -> None:
 def test_a_latency_alone_is_met_at_the_best_place() -> None:
     places = (seen(rate(9, 8), 8, p99_ns=3e6), seen(rate(5, 4), 1, p99_ns=1e6))
     (part,) = evaluate_offer(
-        Requirements(latencies=(LIMIT,)), offer(*places), 1.0
+        Requirements(maximum_metrics=(LIMIT,)), offer(*places), 1.0
     ).requirement_results
     assert part.axis_values == (("iodepth", 1),)
     assert part.margin == 2.0
     assert evaluate_offer(
-        Requirements(latencies=(replace(LIMIT, maximum=1e5),)), offer(*places), 1.0
+        Requirements(maximum_metrics=(replace(LIMIT, maximum=1e5),)), offer(*places), 1.0
     ).status_when_scaled is (RequirementFulfilment.NO)
 
 
@@ -280,7 +280,7 @@ def test_the_surest_is_first_then_the_cheapest_then_the_smallest() -> None:
     cheap = replace(dear, name="cheap", cost=90.0)
     unsure = replace(offer(seen(rate(100))), name="unsure", cost=1.0)
     free = replace(dear, name="free", cost=None)
-    fits = sort_best_first(
+    fits = evaluations_best_first(
         evaluate_offer(needs(50), one, 1.0) for one in (unsure, free, dear, cheap)
     )
     assert [one.offer.name for one in fits] == ["cheap", "dear", "free", "unsure"]
@@ -289,10 +289,10 @@ def test_the_surest_is_first_then_the_cheapest_then_the_smallest() -> None:
 def test_costs_in_several_currencies_are_never_ranked() -> None:
     small = replace(offer(seen(rate(100, 95)), nodes=2), name="small", cost=900.0)
     large = replace(offer(seen(rate(100, 95))), name="large", cost=1.0, currency="JPY")
-    fits = sort_best_first(evaluate_offer(needs(95), one, 1.0) for one in (large, small))
+    fits = evaluations_best_first(evaluate_offer(needs(95), one, 1.0) for one in (large, small))
     assert [one.offer.name for one in fits] == ["small", "large"]
     assert known_currencies(fits) == ("EUR", "JPY")
-    same = sort_best_first(
+    same = evaluations_best_first(
         evaluate_offer(needs(95), one, 1.0) for one in (replace(large, currency="EUR"), small)
     )
     assert [one.offer.name for one in same] == ["large", "small"]
@@ -311,7 +311,7 @@ def test_a_latency_of_nothing_or_without_end_has_no_margin() -> None:
     ):
         place = replace(seen(rate(9)), latencies={LIMIT.metric: metric})
         (part,) = evaluate_offer(
-            Requirements(latencies=(LIMIT,)), offer(place), 1.0
+            Requirements(maximum_metrics=(LIMIT,)), offer(place), 1.0
         ).requirement_results
         assert (part.status_when_scaled, part.margin) == (answer, None)
 

@@ -11,7 +11,7 @@ from iolab.published.choose import (
     MaximumMetric,
     MinimumRate,
     Requirements,
-    latency_limit_name,
+    maximum_metric_name,
     parse_requirement,
 )
 
@@ -84,6 +84,6 @@ def test_a_metric_that_does_not_fit_is_told(text: str, facts: tuple[str, ...]) -
 def test_a_latency_is_named_as_it_is_written() -> None:
     need = parse_requirement("w read p99.99 <= 2ms")
     assert isinstance(need, MaximumMetric)
-    assert latency_limit_name(need) == "read p99.99"
-    assert Requirements(latencies=(need,)).latency_limits_of_workload("w") == (need,)
-    assert Requirements(latencies=(need,)).latency_limits_of_workload("v") == ()
+    assert maximum_metric_name(need) == "read p99.99"
+    assert Requirements(maximum_metrics=(need,)).latency_limits_of_workload("w") == (need,)
+    assert Requirements(maximum_metrics=(need,)).latency_limits_of_workload("v") == ()

@@ -100,9 +100,9 @@ def curve_of(source: GuestSource, workload: str, depth: int) -> LoadCurve:
         search=search,
         metric="iops",
         points=(
-            CurvePoint(1, 8e4, 7.9e4, 8.1e4, measured=True),
-            CurvePoint(2, 1.5e5, 1.3e5, 1.7e5, measured=False),
-            CurvePoint(3, 2.2e5, 2.1e5, 2.3e5, measured=True),
+            CurvePoint(1, 8e4, 7.9e4, 8.1e4, is_measured=True),
+            CurvePoint(2, 1.5e5, 1.3e5, 1.7e5, is_measured=False),
+            CurvePoint(3, 2.2e5, 2.1e5, 2.3e5, is_measured=True),
         ),
         saturation=None,
         knee=LoadEstimate(2, 2, 3),

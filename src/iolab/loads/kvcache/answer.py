@@ -98,7 +98,7 @@ def _usable_points_by_axes_without_rate(
 def _highest_rate_sentence(workload: Workload, points: Sequence[PointSummary]) -> str:
     """`Serves 54 requests/s of the conversation trace (16× its clock) with …`."""
     job = KvCacheJob.require_type(workload.job)
-    limit = workload.search_goal.limit
+    limit = workload.search_goal.latency_limit
     within = [
         point
         for point in points

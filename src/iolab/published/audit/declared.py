@@ -17,7 +17,7 @@ from iolab.published.audit.document import (
     PublishedSet,
     exact_range,
     flatten_table,
-    positive_range_or_none,
+    positive_printed_value_range,
 )
 from iolab.published.audit.figures import exact_count_range, is_same_element
 from iolab.published.audit.relations import (
@@ -79,7 +79,7 @@ class _ElementExpressionScope:
     def figure_range(self, name: str) -> FigureRange | None:
         """The same, a count being exact; None where it is no positive figure."""
         printed = self.printed_value(name)
-        return exact_count_range(name, printed) or positive_range_or_none(printed)
+        return exact_count_range(name, printed) or positive_printed_value_range(printed)
 
     def evaluate(self, node: ast.expr) -> FigureRange | None:
         """None where a figure is missing, or a part is not above 0."""

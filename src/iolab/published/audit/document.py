@@ -231,7 +231,7 @@ def printed_value_range(value: object) -> FigureRange | None:
     return None
 
 
-def positive_range_or_none(value: object) -> FigureRange | None:
+def positive_printed_value_range(value: object) -> FigureRange | None:
     """The same where it is above 0 whatever was rounded, so that it can be divided by."""
     figure = printed_value_range(value)
     return figure if figure is not None and figure.low > 0 else None

@@ -17,7 +17,7 @@ from iolab.published.audit.document import (
     flatten_table,
     peak_places,
     positive_integer_or_none,
-    positive_range_or_none,
+    positive_printed_value_range,
 )
 from iolab.published.audit.relations import (
     Agreement,
@@ -171,7 +171,7 @@ def audit_mixed_rates(published: PublishedSet) -> Iterator[AuditOutcome]:
             }
             if str(percentage.get("rw")) in ways:
                 by_share[str(percentage.get("bs")), ways[str(percentage.get("rw"))]] = q
-        yield from _mix_outcomes(
+        yield from _mixed_rate_outcomes(
             {(element.name, *key): (element, q) for key, q in by_share.items()}
         )
     rows = [element for element in published.iterate_elements() if element.table_key == "result"]
@@ -187,10 +187,10 @@ def audit_mixed_rates(published: PublishedSet) -> Iterator[AuditOutcome]:
             ):
                 axes = str([row.table.get(axis) for axis in _AXES])
                 by_axes["", axes, share] = (row, q)
-    yield from _mix_outcomes(by_axes)
+    yield from _mixed_rate_outcomes(by_axes)
 
 
-def _mix_outcomes(
+def _mixed_rate_outcomes(
     rates_by_read_percent: Mapping[
         tuple[str, object, float], tuple[PublishedElement, FigureQuantity]
     ],
@@ -279,8 +279,8 @@ def audit_raw_capacity(published: PublishedSet) -> Iterator[AuditOutcome]:
     method = published.table_at("method")
     copies = printed_number(method.get("replication")) or 1.0
     for element in published.iterate_elements():
-        raw = positive_range_or_none(element.table.get("raw_tb"))
-        usable = positive_range_or_none(element.table.get("usable_tb"))
+        raw = positive_printed_value_range(element.table.get("raw_tb"))
+        usable = positive_printed_value_range(element.table.get("usable_tb"))
         if raw is None or usable is None or copies < 1:
             continue
         fine = usable.low <= raw.high / copies
@@ -313,7 +313,7 @@ def _recomputed_outcomes(
 ) -> Iterator[AuditOutcome]:
     """What our own functions make of bests and sizes, beside what was printed of them."""
     for figure in claims:
-        if figure.computed_range is None:
+        if figure.computed_metric is None:
             continue
         where = published.stated_source_location(table_key, {"id": figure.subject})
         text = f"{figure.printed} {figure.unit} ({figure.quantity})"

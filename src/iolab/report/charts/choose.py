@@ -153,7 +153,7 @@ def _load_and_tradeoff_charts(
     if axis_name not in workload.job.load_axes:
         return BriefAndAppendixCharts(figures, [])
     shown = (MEAN, TAIL) if len(lines) == 1 else (MEAN,)
-    limit = workload.search_goal.limit
+    limit = workload.search_goal.latency_limit
     if limit is not None and limit.metric not in {quantity.key for quantity in shown}:
         name = metric_phrase(limit.metric)
         shown = (*shown[:1], ChartQuantity(limit.metric, name, name))

@@ -555,7 +555,7 @@ def prediction_marks(
         width=1,
         opacity=_KNEE_LINE_OPACITY,
     )
-    guessed = [point for point in curve.points if not point.measured]
+    guessed = [point for point in curve.points if not point.is_measured]
     if not guessed:
         return [upright]
     band = [
@@ -576,7 +576,7 @@ def _predicted_interval_values(curve: LoadCurve | None, metric_key: str) -> list
     """What is drawn of predictions, so that it fits the scale."""
     if curve is None or curve.metric != metric_key:
         return []
-    guessed = [point for point in curve.points if not point.measured]
+    guessed = [point for point in curve.points if not point.is_measured]
     return [value for point in guessed for value in (point.low, point.high)]
 
 
@@ -586,7 +586,7 @@ def prediction_note(curves: Sequence[LoadCurve], metric_key: str) -> str:
     if not drawn:
         return ""
     knees = ", ".join(load_with_interval_text(curve.knee) for curve in drawn)
-    guessed = any(not point.measured for curve in drawn for point in curve.points)
+    guessed = any(not point.is_measured for curve in drawn for point in curve.points)
     dots = "Open circles: predicted, not measured, with their 95 % band. " if guessed else ""
     unit = " VMs per node" if any(curve.axis_name == "vms_per_node" for curve in drawn) else ""
     return f"{dots}Dotted upright: the knee, at {knees}{unit}."
@@ -794,7 +794,7 @@ def prediction_rows(
     if curve is None or curve.metric != metric_key:
         return
     for point in curve.points:
-        if not point.measured:
+        if not point.is_measured:
             value = Metric(point.rate, metric_spec(metric_key).unit, point.low, point.high, 0)
             interval = interval_and_runs_text(value, bare_rate=True).removesuffix(" n=0")
             texts = (name, str(point.load), "predicted", metric_value_text(value), interval)
