@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
+from rich.console import Console, Group
 
 from iolab.report.numbers import text_with_no_break_units
 from iolab.report.table import Cell, Column, Table, table_html
+from iolab.report.terminal import literal_text
 
 
 @pytest.mark.parametrize(
@@ -26,3 +30,14 @@ def test_cells_of_a_page_and_their_notes_keep_them_too() -> None:
     html = table_html(table)
     assert "at 4\N{NO-BREAK SPACE}KiB" in html
     assert "0.54\N{NO-BREAK SPACE}% above it" in html
+
+
+@pytest.mark.parametrize("width", [22, 23, 24, 25, 40])
+def test_lines_of_a_terminal_keep_them_and_their_blanks(width: int) -> None:
+    drawn = io.StringIO()
+    text = "Best in 4 KiB reads, ±12 %, 1.49 k IOPS and 62.1 ms."
+    Console(file=drawn, width=width).print(Group(literal_text(text)))
+    lines = drawn.getvalue().splitlines()
+    assert " ".join(line.strip() for line in lines) == text
+    for value in ("4 KiB", "±12 %", "1.49 k IOPS", "62.1 ms"):
+        assert any(value in line for line in lines)

@@ -247,10 +247,12 @@ def print_renderables(*parts: RenderableType) -> None:
 
 def rendered_lines(*parts: RenderableType) -> list[str]:
     """The lines of tables and text, with their colours on a terminal."""
+    from rich.console import Group
+
     drawn = StringIO()
     screen = create_console(sys.stdout, drawn)
     for part in parts:
-        screen.print(part, crop=False)
+        screen.print(Group(part), crop=False)  # lone texts would be joined, and lose how they wrap
     return [line.rstrip() for line in drawn.getvalue().splitlines()]
 
 

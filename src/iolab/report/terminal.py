@@ -7,7 +7,15 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import (
+    Console,
+    ConsoleOptions,
+    JustifyMethod,
+    OverflowMethod,
+    RenderableType,
+    RenderResult,
+)
+from rich.containers import Lines
 from rich.padding import Padding
 from rich.segment import Segment
 from rich.table import Table
@@ -25,6 +33,7 @@ from iolab.report.numbers import (
     metric_value_text,
     point_text,
     steadiness_text,
+    text_with_no_break_units,
 )
 from iolab.report.table import Column
 from iolab.report.table import Table as ReportTable
@@ -44,6 +53,9 @@ VERDICT_STYLES: Final = {
 """The word always stands there too: colour alone tells nothing to a file or to many readers."""
 
 QUIET_STYLE: Final = "dim"
+
+_NO_BREAK_MARK: Final = "\N{BRAILLE PATTERN BLANK}"
+"""As wide as a blank, and none to rich, which breaks lines at no-break spaces too."""
 
 GAP: Final = 2
 """Blanks between columns."""
@@ -77,9 +89,39 @@ def sparkline(values: Sequence[float | None], width: int, *, ascii_only: bool = 
     )
 
 
+class UnbrokenUnitsText(Text):
+    """A text of which no line ends between a value and its unit: `95 %`, `1 MiB`."""
+
+    def wrap(
+        self,
+        console: Console,
+        width: int,
+        *,
+        justify: JustifyMethod | None = None,
+        overflow: OverflowMethod | None = None,
+        tab_size: int = 8,
+        no_wrap: bool | None = None,
+    ) -> Lines:
+        """Its lines, which rich would end at any white space."""
+        held = self.copy()
+        unbroken = text_with_no_break_units(self.plain)
+        held.plain = unbroken.replace("\N{NO-BREAK SPACE}", _NO_BREAK_MARK)
+        lines = held.wrap(
+            console,
+            width,
+            justify=justify,
+            overflow=overflow,
+            tab_size=tab_size,
+            no_wrap=no_wrap,
+        )
+        for line in lines:
+            line.plain = line.plain.replace(_NO_BREAK_MARK, " ")
+        return lines
+
+
 def literal_text(text: str, style: str = "") -> Text:
     """Foreign or own text for a screen, never read as markup."""
-    return Text(one_line(text), style=style)
+    return UnbrokenUnitsText(one_line(text), style=style)
 
 
 def styled_verdict(verdict_level: VerdictLevel) -> Text:
