@@ -97,14 +97,14 @@ def read_fio_logs_and_mark_used(
     logs = {
         kind: [
             file_set.mark_used_and_read(log)
-            for log in _log_files(
+            for log in _log_files_beside_report(
                 report_file, file_set, job_name, options, kind, is_only_job=is_only_job
             )
         ]
         for kind in ("iops", "bw", "lat", "clat_hist")
     }
     for kind in ("slat", "clat"):
-        for log in _log_files(
+        for log in _log_files_beside_report(
             report_file, file_set, job_name, options, kind, is_only_job=is_only_job
         ):
             file_set.mark_left_out(
@@ -184,7 +184,7 @@ def _intervals_from_per_io_logs(
         )
 
 
-def _log_files(
+def _log_files_beside_report(
     report_file: ForeignFile,
     file_set: ImportFileSet,
     job_name: str,

@@ -272,12 +272,12 @@ def _add_file_rotation_faults(
 
 
 def _add_host_count_faults(
-    document: StudyDocument, table_item: TableItem, max_hosts: int, tables: StudyTables
+    document: StudyDocument, table_item: TableItem, host_count: int, tables: StudyTables
 ) -> None:
     """A workload's numbers of hosts need so many clients in every configuration, and no guests."""
     path = (*table_item.key_path, HOSTS_AXIS)
     around = (
-        f"{table_name_capitalised(document, table_item.key_path)} has {HOSTS_AXIS} = {max_hosts}"
+        f"{table_name_capitalised(document, table_item.key_path)} has {HOSTS_AXIS} = {host_count}"
     )
     if tables.makes_hosts or existing_guest_tables(tables):
         message = (
@@ -290,7 +290,7 @@ def _add_host_count_faults(
         return
     for other, configuration in tables.items_of_table("configuration", ConfigurationTable):
         count = len(target_host_names(tables, configuration))
-        if 0 < count < max_hosts:
+        if 0 < count < host_count:
             clients = counted_noun(count, "client")
             message = f"{around}, but {table_name(document, other.key_path)} has {clients}."
             document.add_fault(
@@ -389,10 +389,10 @@ def _add_guest_and_hypervisor_faults(
     roles = {host.name: host.role for _, host in hosts}
     nodes = [name for name, role in roles.items() if role is HostRole.HYPERVISOR]
     for item, host in hosts:
-        add_element_faults(document, item, _node_element_faults(host, roles, nodes))
+        add_element_faults(document, item, _host_role_and_node_element_faults(host, roles, nodes))
 
 
-def _node_element_faults(
+def _host_role_and_node_element_faults(
     host: HostTable, role_by_host: dict[str, HostRole], nodes: list[str]
 ) -> Iterator[ElementFault]:
     role = quote_value(host.role.value)

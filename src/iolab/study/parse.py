@@ -123,7 +123,7 @@ def _build_study_at_scale(
         replace_with_inventory_tables(document, hosts)
         document.tree.pop(SECTION, None)  # the pods are there already
     file_schema = kinds.file_schema
-    _add_default_host(document, file_schema)
+    _add_default_host_and_configuration(document, file_schema)
     expand_host_ranges(document)
     if scale is not None:
         apply_scale(document, options.scale, scale, file_schema)
@@ -172,7 +172,9 @@ def _apply_overrides_and_get_assignments(
     return overrides
 
 
-def _add_default_host(document: StudyDocument, file_schema: StudyFileSchema) -> None:
+def _add_default_host_and_configuration(
+    document: StudyDocument, file_schema: StudyFileSchema
+) -> None:
     """Name the host and the configuration that a study without any has, so both can be set."""
     making = (section.name for section in file_schema.sections if section.makes_hosts)
     if not any(name in document.tree for name in making):

@@ -69,45 +69,47 @@ def checkpoint_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
 
 
 def _checkpoint_direction_evidence(
-    row: SubmittedRow, folder: ResultFolder, direction: str
+    row: SubmittedRow, folder: ResultFolder, save_or_load: str
 ) -> Iterator[FileEvidence]:
     times = {
-        rank: rank_checkpoint_times(document, direction)
+        rank: rank_checkpoint_times(document, save_or_load)
         for rank, document in folder.epoch_documents_by_rank.items()
     }
     times = {rank: each for rank, each in times.items() if each}
-    yield from _slowest_rank_evidence(row, folder, direction, times)
-    yield from _mean_of_rates_evidence(row, folder, direction)
+    yield from _slowest_rank_evidence(row, folder, save_or_load, times)
+    yield from _mean_of_rates_evidence(row, folder, save_or_load)
     size = number_at_keys(folder.summary, "metric", "checkpoint_size_GB")
     count = len(next(iter(times.values()), ()))
     claimed = size * GIB * count if size and count else None
     # One pair of snapshots holds what both ways moved.
-    other = "load" if direction == "save" else "save"
+    other = "load" if save_or_load == "save" else "save"
     if (
         number_at_keys(folder.summary, "metric", f"{other}_checkpoint_io_mean_GB_per_second")
         is None
     ):
-        counted = list(host_counter_evidence(row, folder, claimed, WAYS[direction]))
+        counted = list(host_counter_evidence(row, folder, claimed, WAYS[save_or_load]))
     else:
         counted = [
             each
-            for each in host_counter_evidence(row, folder, claimed, WAYS[direction])
+            for each in host_counter_evidence(row, folder, claimed, WAYS[save_or_load])
             if each.kind is not EXPLAINS or "RDMA" in each.message
         ]
     yield from counted
-    if direction == "load":
+    if save_or_load == "load":
         yield from _fast_checkpoint_load_evidence(row, folder, times)
         yield from _load_from_memory_evidence(
             row, folder, do_counters_confirm_reads=any(each.kind is SUPPORTS for each in counted)
         )
 
 
-def rank_checkpoint_times(document: Document, direction: str) -> Mapping[str, RankCheckpointTime]:
+def rank_checkpoint_times(
+    document: Document, save_or_load: str
+) -> Mapping[str, RankCheckpointTime]:
     """The times of one rank by the name of the checkpoint."""
     found: dict[str, RankCheckpointTime] = {}
     for epoch in document.values():
         for name, entry in epoch.items() if isinstance(epoch, dict) else ():
-            if name.startswith(f"{direction}_ckpt") and isinstance(entry, dict):
+            if name.startswith(f"{save_or_load}_ckpt") and isinstance(entry, dict):
                 time = _checkpoint_time(entry)
                 if time is not None:
                     found[name] = time
@@ -122,16 +124,16 @@ def _checkpoint_time(entry: dict[str, Any]) -> RankCheckpointTime | None:
 def _slowest_rank_evidence(
     row: SubmittedRow,
     folder: ResultFolder,
-    direction: str,
+    save_or_load: str,
     times_by_rank: Mapping[int, Mapping[str, RankCheckpointTime]],
 ) -> Iterator[FileEvidence]:
     """The slowest rank's time: of all ranks' files, else what the starts leave room for."""
-    key = f"{direction}_checkpoint_duration_mean_seconds"
+    key = f"{save_or_load}_checkpoint_duration_mean_seconds"
     published = number_at_keys(folder.summary, "metric", key)
     ranks = int(number_at_keys(folder.summary, "num_accelerators") or 0)
     size = number_at_keys(folder.summary, "metric", "checkpoint_size_GB")
     if not published or not times_by_rank:
-        message = f"The times of no rank's {direction}s are in the tree."
+        message = f"The times of no rank's {save_or_load}s are in the tree."
         yield row.file_evidence("slowest-rank", QUESTIONS, message, folder, ("summary.json", key))
         return
     names = set.intersection(*(set(each) for each in times_by_rank.values()))
@@ -139,23 +141,23 @@ def _slowest_rank_evidence(
         return
     slowest = fmean(max(each[name].seconds for each in times_by_rank.values()) for name in names)
     files = [folder.epoch_files_by_rank[rank] for rank in times_by_rank]
-    place = (first_file_name_and_count_text(folder, files)[0], f"{direction}_ckpt*.duration")
+    place = (first_file_name_and_count_text(folder, files)[0], f"{save_or_load}_ckpt*.duration")
     if slowest > published * SLOWER and len(times_by_rank) > 1:
         yield row.file_evidence(
             "slowest-rank",
             CONTRADICTS,
-            f"{direction}: the slowest of {len(times_by_rank)} ranks took {slowest:.1f} s, "
+            f"{save_or_load}: the slowest of {len(times_by_rank)} ranks took {slowest:.1f} s, "
             f"{published:.1f} s are published{_rate_suffix_text(size, slowest)}.",
             folder,
             place,
         )
     elif len(times_by_rank) >= ranks:
         rank_text = f"{len(times_by_rank)} ranks"
-        message = f"{direction}: the slowest of {rank_text} took {slowest:.1f} s, as published."
+        message = f"{save_or_load}: the slowest of {rank_text} took {slowest:.1f} s, as published."
         yield row.file_evidence("slowest-rank", SUPPORTS, message, folder, place)
     else:
         yield from _start_spacing_evidence(
-            row, folder, direction, times_by_rank[min(times_by_rank)]
+            row, folder, save_or_load, times_by_rank[min(times_by_rank)]
         )
 
 
@@ -166,7 +168,7 @@ def _rate_suffix_text(size_gib: float | None, seconds: float) -> str:
 def _start_spacing_evidence(
     row: SubmittedRow,
     folder: ResultFolder,
-    direction: str,
+    save_or_load: str,
     time_by_checkpoint: Mapping[str, RankCheckpointTime],
 ) -> Iterator[FileEvidence]:
     """Between two starts all ranks ended, and paused: a bound of the slowest rank's time."""
@@ -184,9 +186,9 @@ def _start_spacing_evidence(
     ranks = int(number_at_keys(folder.summary, "num_accelerators") or 0)
     place = (
         folder.epoch_files_by_rank[min(folder.epoch_documents_by_rank)],
-        f"{direction}_ckpt*.start",
+        f"{save_or_load}_ckpt*.start",
     )
-    text = f"{direction}: the times are those of one rank of {ranks}, {own:.1f} s"
+    text = f"{save_or_load}: the times are those of one rank of {ranks}, {own:.1f} s"
     if bound < own - 1:
         message = f"{text}; the next began after less than that: clocks or pauses differ."
         yield row.file_evidence("slowest-rank", QUESTIONS, message, folder, place)
@@ -202,20 +204,20 @@ def _start_spacing_evidence(
 
 
 def _mean_of_rates_evidence(
-    row: SubmittedRow, folder: ResultFolder, direction: str
+    row: SubmittedRow, folder: ResultFolder, save_or_load: str
 ) -> Iterator[FileEvidence]:
     """Bytes over time, beside the published mean of rates."""
-    key = f"{direction}_checkpoint_io_mean_GB_per_second"
+    key = f"{save_or_load}_checkpoint_io_mean_GB_per_second"
     rate = number_at_keys(folder.summary, "metric", key)
     seconds = number_at_keys(
-        folder.summary, "metric", f"{direction}_checkpoint_duration_mean_seconds"
+        folder.summary, "metric", f"{save_or_load}_checkpoint_duration_mean_seconds"
     )
     size = number_at_keys(folder.summary, "metric", "checkpoint_size_GB")
     if not rate or not seconds or not size:
         return
     over_time = size / seconds
     text = (
-        f"{direction}: {format_bytes(size * GIB)} in {seconds:.2f} s are "
+        f"{save_or_load}: {format_bytes(size * GIB)} in {seconds:.2f} s are "
         f"{format_rate_bytes(over_time * GIB)}; {format_rate_bytes(rate * GIB)} are published"
     )
     place = ("summary.json", f"metric.{key}")

@@ -179,7 +179,7 @@ def preloaded_library_and_writeback_evidence(row: SubmittedRow) -> Iterator[File
         for library in preloads_in_text(text):
             if library.path not in reported:
                 reported.add(library.path)
-                yield _preload_evidence_of_library(row, folder, place, library)
+                yield _evidence_of_preloaded_library(row, folder, place, library)
     for folder, place, text in texts:
         for option in set(_MOUNT_OPTION.findall(text)) - reported:
             reported.add(option)
@@ -203,7 +203,7 @@ def _environment_keys_and_assignments(metadata: Mapping[str, Any]) -> Iterator[t
                 yield f"{key}.{name}", f"{name}={text}"
 
 
-def _preload_evidence_of_library(
+def _evidence_of_preloaded_library(
     row: SubmittedRow, folder: ResultFolder, file_and_key: tuple[str, str], library: LoadedLibrary
 ) -> FileEvidence:
     text = f"{excerpt(library.path, 200)} is loaded before the program's own libraries"
