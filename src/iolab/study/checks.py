@@ -272,12 +272,13 @@ def _add_file_rotation_faults(
 
 
 def _add_host_count_faults(
-    document: StudyDocument, table_item: TableItem, host_count: int, tables: StudyTables
+    document: StudyDocument, table_item: TableItem, max_host_count: int, tables: StudyTables
 ) -> None:
     """A workload's numbers of hosts need so many clients in every configuration, and no guests."""
     path = (*table_item.key_path, HOSTS_AXIS)
     around = (
-        f"{table_name_capitalised(document, table_item.key_path)} has {HOSTS_AXIS} = {host_count}"
+        f"{table_name_capitalised(document, table_item.key_path)} has {HOSTS_AXIS} = "
+        f"{max_host_count}"
     )
     if tables.makes_hosts or existing_guest_tables(tables):
         message = (
@@ -290,7 +291,7 @@ def _add_host_count_faults(
         return
     for other, configuration in tables.items_of_table("configuration", ConfigurationTable):
         count = len(target_host_names(tables, configuration))
-        if 0 < count < host_count:
+        if 0 < count < max_host_count:
             clients = counted_noun(count, "client")
             message = f"{around}, but {table_name(document, other.key_path)} has {clients}."
             document.add_fault(
