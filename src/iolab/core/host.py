@@ -271,9 +271,9 @@ class KernelFacts(Record):
     io_uring_disabled: int | None
     hypervisor: str | None
 
-    def boot_id_or_host(self, host: str) -> str:
+    def boot_id_or_host(self, host_name: str) -> str:
         """What hosts of one kernel share, its boot; the name of a host that tells none."""
-        return self.boot_id or host
+        return self.boot_id or host_name
 
 
 class MachineFacts(Record):

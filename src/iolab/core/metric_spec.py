@@ -188,14 +188,14 @@ def load_declared_metrics() -> tuple[MetricSpec, ...]:
     return tuple(_DECLARED.values())
 
 
-def is_declared_metric(metric_key: str) -> bool:
+def is_load_declared_metric(metric_key: str) -> bool:
     """Whether a kind of load has the metric besides rates and latencies of operations."""
     return metric_key in _DECLARED
 
 
 def column_metric_keys_and_labels(groups: Iterable[Iterable[str]]) -> list[tuple[str, str]]:
     """Key and label of those among the keys that have a column, in the order of appearance."""
-    keys = dict.fromkeys(key for keys in groups for key in keys if is_declared_metric(key))
+    keys = dict.fromkeys(key for keys in groups for key in keys if is_load_declared_metric(key))
     return [(key, _DECLARED[key].label) for key in keys if _DECLARED[key].has_column]
 
 
@@ -210,7 +210,7 @@ def metric_spec(metric_key: str) -> MetricSpec:
 
 def is_known_metric(metric_key: str) -> bool:
     """Whether `metric_spec` has it: a stored result may be of a kind that declared more."""
-    known = is_declared_metric(metric_key) or _KEY.fullmatch(metric_key) is not None
+    known = is_load_declared_metric(metric_key) or _KEY.fullmatch(metric_key) is not None
     return known or _phase_metric_spec(metric_key) is not None
 
 

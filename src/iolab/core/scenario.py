@@ -292,9 +292,9 @@ class ScenarioPlan(Record):
         states += [event.expected for event in self.events]
         return frozenset(state.witness for state in states if state is not None)
 
-    def events_of_phase(self, phase: str) -> tuple[EventPlan, ...]:
+    def events_of_phase(self, phase_id: str) -> tuple[EventPlan, ...]:
         """Those that begin with it or in it."""
-        return tuple(event for event in self.events if event.phase == phase)
+        return tuple(event for event in self.events if event.phase == phase_id)
 
     def neighbour_workload(self, name: str) -> Workload:
         """The neighbour's load of that id; KeyError when there is none."""

@@ -18,7 +18,7 @@ from iolab.core.metric_spec import (
     BetterDirection,
     CombineRule,
     MetricSpec,
-    is_declared_metric,
+    is_load_declared_metric,
     load_declared_metrics,
     metric_spec,
 )
@@ -212,7 +212,7 @@ def _parse_maximum(text: str, spec: MetricSpec) -> float | None:
 
 def maximum_metric_name(need: MaximumMetric) -> str:
     """A latency as it is written."""
-    if is_declared_metric(need.metric):
+    if is_load_declared_metric(need.metric):
         return _requirement_metric_name(metric_spec(need.metric))
     return limit_metric_text(need.metric)
 
@@ -545,7 +545,7 @@ def _rate_result(
 
 def _is_power_limit(need: MaximumMetric) -> bool:
     """Whether a limit is one on power, of which more nodes take more."""
-    return is_declared_metric(need.metric) and metric_spec(need.metric).unit == _WATTS
+    return is_load_declared_metric(need.metric) and metric_spec(need.metric).unit == _WATTS
 
 
 def _maximum_metric_result(

@@ -307,10 +307,12 @@ def _totals_for_part(
                 return
 
 
-def is_same_element(table: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def is_same_element(table: Mapping[str, Any], other_table: Mapping[str, Any]) -> bool:
     """Whether two tables are of the same element: what names one is the same in both."""
-    both = [key for key in ELEMENT_KEYS if key in table and key in other]
-    return all(table[key] == other[key] for key in both if not isinstance(other[key], list))
+    both = [key for key in ELEMENT_KEYS if key in table and key in other_table]
+    return all(
+        table[key] == other_table[key] for key in both if not isinstance(other_table[key], list)
+    )
 
 
 def audit_restated_figures(published: PublishedSet) -> Iterator[AuditOutcome]:
