@@ -306,5 +306,6 @@ def _with_forced_knee_load_candidates(
     if not forced:
         return workload
     return replace(
-        workload, search_goal=replace(aim, headline=tuple(sorted({*aim.headline_loads, *forced})))
+        workload,
+        search_goal=replace(aim, headline_loads=tuple(sorted({*aim.headline_loads, *forced}))),
     )
