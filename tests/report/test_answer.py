@@ -240,6 +240,17 @@ def test_an_invalid_figure_is_none_and_no_rival() -> None:
     assert "at most one configuration has a usable figure" in text
 
 
+def test_an_answer_without_a_result_says_what_to_do_first() -> None:
+    bad = figure("one", 1.0, level=VerdictLevel.INVALID)
+    caveats = [
+        Objection("run-too-short", level, ("It was short.",), (), 6)
+        for level in (VerdictLevel.INVALID, VerdictLevel.INDICATIVE)
+    ]
+    gravest, other = (study_answer(study("one"), (bad,), RUNS, [caveat]) for caveat in caveats)
+    assert gravest.details == "What to do first: --runtime 30s, as published studies use."
+    assert other.details == ""
+
+
 def test_the_answer_says_which_to_take_for_what() -> None:
     found = [
         figure(owner, value, title=title)

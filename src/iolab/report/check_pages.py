@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -37,3 +38,15 @@ def check_phrase(code: str) -> str:
     title = check_page_title(path.read_text(encoding="utf-8"))
     is_name = title[1:2].isupper() or title.partition(" ")[0].endswith("'s")
     return title if is_name else uncapitalised(title)
+
+
+@cache
+def check_remedy(code: str) -> str:
+    """The first sentence of *What to do* on its page, without markup; empty without a page."""
+    path = check_page_paths().get(code)
+    if path is None:
+        return ""
+    _, _, section = path.read_text(encoding="utf-8").partition("\n## What to do\n")
+    paragraph = " ".join(section.strip().split("\n\n", 1)[0].split())
+    plain_text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", paragraph).replace("`", "")
+    return re.split(r"(?<=[.!])\s", plain_text, maxsplit=1)[0]

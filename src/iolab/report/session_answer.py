@@ -22,6 +22,7 @@ from iolab.core.metric import RunResult, VerdictLevel
 from iolab.core.study import AnswerKind, Study
 from iolab.record import Record
 from iolab.report.best import BestFigure, RunCounts, count_runs_by_verdict_and_status
+from iolab.report.check_pages import check_remedy
 from iolab.report.choice import MEASURE_AGAIN, StudyAnswer, choice_answer
 from iolab.report.hardware import demonstration_answer_prefix
 from iolab.report.matrix import (
@@ -141,14 +142,10 @@ def study_answer(
     if not run_counts.total:
         return StudyAnswer("Nothing is measured yet.")
     if not measured:
-        why = next(
-            (
-                caveat
-                for caveat in caveats
-                if caveat.verdict_level is VerdictLevel.INVALID and caveat.concerns_every_run
-            ),
-            None,
-        )
+        invalid = [item for item in caveats if item.verdict_level is VerdictLevel.INVALID]
+        why = next((caveat for caveat in invalid if caveat.concerns_every_run), None)
+        first = why or next(iter(invalid), None)
+        remedy = check_remedy(first.code) if first else ""
         every = "the only run is" if run_counts.total == 1 else f"all {run_counts.total} runs are"
         lost = (
             every
@@ -158,7 +155,10 @@ def study_answer(
         reason = f" {why.message}" if why else ""
         # What was lost is a result even where it makes the figures none.
         load_prefix = f"{load_kind_text} " if load_kind_text else ""
-        return StudyAnswer(f"{load_prefix}No usable result: {lost} invalid.{reason}")
+        return StudyAnswer(
+            f"{load_prefix}No usable result: {lost} invalid.{reason}",
+            f"What to do first: {remedy}" if remedy else "",
+        )
     if study.answer is AnswerKind.MACHINES:
         from iolab.report.machines import TOO_FEW_COUNTS, scaling_limits, scaling_limits_sentence
 
