@@ -52,14 +52,14 @@ def one_line(text: str) -> str:
     return text if text.isprintable() else escape_invisible(_BREAK.sub(" ", text))
 
 
-def excerpt(text: str | bytes, limit: int = EXCERPT_CHARACTERS) -> str:
-    """The text on one line of at most `limit` characters, with an ellipsis where it was cut.
+def excerpt(text: str | bytes, max_chars: int = EXCERPT_CHARACTERS) -> str:
+    """The text on one line of at most `max_chars` characters, with an ellipsis where it was cut.
 
     Bytes are decoded as UTF-8.
     """
-    head = text[: _READ_FACTOR * limit]
+    head = text[: _READ_FACTOR * max_chars]
     line = one_line((head if isinstance(head, str) else head.decode("utf-8", "replace")).strip())
-    return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
+    return line if len(line) <= max_chars else f"{line[: max_chars - 1].rstrip()}…"
 
 
 def quote_value(value: object) -> str:
@@ -107,14 +107,14 @@ def counted_word(number_text: str, plural: str) -> str:
     return f"{number_text} {plural.removesuffix('s') if is_one else plural}"
 
 
-def list_text(names: Iterable[str], limit: int | None = None) -> str:
-    """Names in a sentence: `a, b and c`; those beyond `limit` are counted.
+def list_text(names: Iterable[str], max_names: int | None = None) -> str:
+    """Names in a sentence: `a, b and c`; those beyond `max_names` are counted.
 
     Semicolons separate names that hold commas.
     """
     parts = list(names)
-    if limit is not None and len(parts) > limit:
-        parts[limit:] = [f"{len(parts) - limit} more"]
+    if max_names is not None and len(parts) > max_names:
+        parts[max_names:] = [f"{len(parts) - max_names} more"]
     between = "; " if any("," in part for part in parts) else ", "
     return " and ".join((between.join(parts[:-1]), parts[-1])) if parts[1:] else "".join(parts)
 

@@ -13,7 +13,7 @@ from iolab.analysis.checks.time import (
 )
 from iolab.core.metric import VerdictLevel
 from iolab.core.run import RunRecord
-from iolab.study.forecast import run_length_verdict_limits
+from iolab.study.forecast import run_length_verdict_caps
 from iolab.study.parse import StudyOverrides
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import JOB, Burst, bursts_record, healthy, host_run, record_of
@@ -37,7 +37,7 @@ def test_measured_seconds_decide(spans: int, expected: VerdictLevel) -> None:
 def test_no_run_is_better_than_was_foretold_and_a_whole_one_is_as_good(asked_s: float) -> None:
     """An engine's last interval ends some 0.1 s past the asked time, as measured with fio."""
     study = parse_study(READS, "s", StudyOverrides(set_arguments=(f"method.runtime={asked_s}s",)))
-    limit = next(iter(run_length_verdict_limits(study, make_plan(study).runs)), None)
+    limit = next(iter(run_length_verdict_caps(study, make_plan(study).runs)), None)
     record = bursts_record([Burst(spans=1, span_s=asked_s + 0.1)], runtime_s=asked_s)
     assert level(check_run_too_short, record) is (limit.verdict_level if limit else VALID)
 

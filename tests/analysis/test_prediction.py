@@ -37,8 +37,8 @@ def test_what_the_storage_s_port_leaves_is_the_most() -> None:
     told = at(16, NODE_PORT)
     assert told.limiting_use == NODE_PORT
     assert told.prediction is not None
-    assert told.prediction.rate_limit == pytest.approx(80_000 / 0.8, rel=0.01)
-    assert told.prediction.rate == told.prediction.rate_limit == told.prediction.high
+    assert told.prediction.bottleneck_rate == pytest.approx(80_000 / 0.8, rel=0.01)
+    assert told.prediction.rate == told.prediction.bottleneck_rate == told.prediction.high
 
 
 @pytest.mark.parametrize("use", [CLIENT_PORT, NODE_DISK])
@@ -86,6 +86,6 @@ def test_every_load_is_predicted_alike(axis: str) -> None:
     )
     assert told.prediction is not None
     assert told.limiting_use == CLIENT_PORT
-    assert told.prediction.rate_limit == pytest.approx(80_000 / 0.9, rel=0.01)
+    assert told.prediction.bottleneck_rate == pytest.approx(80_000 / 0.9, rel=0.01)
     assert told.prediction.high <= 80_000 / 0.9 * 1.01
     assert predict_curves(STUDY, found, "hosts", 16, lambda _: None, allow_any_distance=False) == ()

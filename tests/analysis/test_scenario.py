@@ -26,7 +26,7 @@ from iolab.core.scenario import (
 from iolab.core.workload import Direction
 from iolab.loads.fileio.workload import AccessPattern, Job
 from iolab.record import field_names
-from iolab.report.best import gravest_code_and_text_of_first_run_at_level
+from iolab.report.best import code_and_text_of_gravest_check
 from iolab.report.phrases import merge_objections
 from iolab.report.scenario import (
     detected_changes_table,
@@ -630,10 +630,7 @@ def test_the_event_that_no_witness_saw_is_told_before_what_follows() -> None:
     assert "event-failed" in {check.code for check in invalid}
     (first, *_) = merge_objections([result])
     assert first.code == "event-unwitnessed"
-    assert (
-        gravest_code_and_text_of_first_run_at_level([result], VerdictLevel.INVALID)[0]
-        == "event-unwitnessed"
-    )
+    assert code_and_text_of_gravest_check([result], VerdictLevel.INVALID)[0] == "event-unwitnessed"
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from iolab.core.study import LINK_TIMEOUT_S
 from iolab.hosts.connect import open_hosts
 from iolab.hosts.host import Host
 from iolab.hosts.message import ReplyStream
-from iolab.hosts.ssh import DEFAULT_SSH_LIMITS, SshLimits
+from iolab.hosts.ssh import DEFAULT_SSH_LINK_SETTINGS, SshLinkSettings
 from iolab.hosts.ssh_host import SshConnections
 from iolab.study.inventory import parse_inventory
 from tests.processes import run_program
@@ -168,7 +168,7 @@ def visit(
     work: Callable[..., Awaitable[T]],
     *specs: HostSpec,
     agent: Path | None = None,
-    limits: SshLimits = DEFAULT_SSH_LIMITS,
+    limits: SshLinkSettings = DEFAULT_SSH_LINK_SETTINGS,
     config: Path = NO_CONFIG,
     link_timeout_s: float = LINK_TIMEOUT_S,
 ) -> T:

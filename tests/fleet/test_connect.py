@@ -134,7 +134,7 @@ def test_a_host_without_sftp_gets_its_agent_by_plain_programs(bare: Bed, agent: 
         logins = SshConnections(config=NO_CONFIG)
         entry = await logins.acquire_session("c01", route_of(bare.specs["c01"]))
         try:
-            runner = SshRunner("c01", entry.connection, logins.limits)
+            runner = SshRunner("c01", entry.connection, logins.settings)
             return await install_agent(CommandHostFileOperations(runner), agent)
         finally:
             await entry.close_and_release_jump_login()

@@ -24,7 +24,7 @@ from iolab.core.run import RunStatus
 from iolab.hosts.barrier import StopRequest
 from iolab.hosts.connect import create_hosts
 from iolab.hosts.host import Host
-from iolab.hosts.ssh import SshLimits
+from iolab.hosts.ssh import SshLinkSettings
 from iolab.hosts.ssh_host import SshConnections
 from iolab.registry import session_kinds
 from iolab.session.reconnect import RetryPolicy
@@ -37,7 +37,7 @@ from tests.session.stage import Notes
 
 pytestmark = pytest.mark.e2e
 
-QUICK = SshLimits(login_timeout_s=5.0, keepalive_s=0.3, keepalives=2, close_timeout_s=1.0)
+QUICK = SshLinkSettings(login_timeout_s=5.0, keepalive_s=0.3, keepalives=2, close_timeout_s=1.0)
 STUDY = """\
 format = 1
 id = "faults"

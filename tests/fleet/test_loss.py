@@ -12,13 +12,13 @@ import pytest
 
 from iolab.hosts.host import Host
 from iolab.hosts.message import HostLostError
-from iolab.hosts.ssh import SshLimits
+from iolab.hosts.ssh import SshLinkSettings
 from iolab.session.session import SILENCE_SHOWN_AFTER_S
 from tests.fleet.bed import Bed, run, sleeper, visit
 
 pytestmark = pytest.mark.e2e
 
-QUICK = SshLimits(login_timeout_s=10.0, keepalive_s=0.3, keepalives=2, close_timeout_s=1.0)
+QUICK = SshLinkSettings(login_timeout_s=10.0, keepalive_s=0.3, keepalives=2, close_timeout_s=1.0)
 ROOT = Path(__file__).parents[2]
 
 

@@ -10,16 +10,16 @@ import pytest
 
 from iolab.core.host import HostSpec, JumpHost
 from iolab.errors import HostError
-from iolab.hosts.ssh import SshLimits
+from iolab.hosts.ssh import SshLinkSettings
 from tests.fleet.bed import NO_CONFIG, Bed, nothing, route_of, visit
 from tests.processes import run_program
 
 pytestmark = pytest.mark.e2e
 
-QUICK = SshLimits(login_timeout_s=1.5)
+QUICK = SshLinkSettings(login_timeout_s=1.5)
 
 
-def fault(spec: HostSpec, limits: SshLimits = QUICK, config: Path = NO_CONFIG) -> HostError:
+def fault(spec: HostSpec, limits: SshLinkSettings = QUICK, config: Path = NO_CONFIG) -> HostError:
     with pytest.raises(HostError) as caught:
         visit(nothing, spec, limits=limits, config=config)
     assert str(caught.value).isprintable()

@@ -25,7 +25,7 @@ from iolab.report.best import (
     BestFigure,
     RunCounts,
     best_point_headlines,
-    gravest_code_and_text_of_first_run_at_level,
+    code_and_text_of_gravest_check,
 )
 from iolab.report.blocks import FigureGroup, Paragraph, brief_blocks, with_figure_numbers
 from iolab.report.fast_facts import fast_facts
@@ -475,12 +475,12 @@ def test_an_invalid_point_has_the_reason_of_an_invalid_repeat() -> None:
     run = shared.brief("sweep").results[0]
     median = replace(run, verdict=Verdict(VerdictLevel.INDICATIVE, (mild,)))
     other = replace(run, verdict=Verdict(VerdictLevel.INVALID, (mild, bad)))
-    assert gravest_code_and_text_of_first_run_at_level((median, other), VerdictLevel.INVALID) == (
+    assert code_and_text_of_gravest_check((median, other), VerdictLevel.INVALID) == (
         "bytes-moved",
         "It was not.",
     )
     assert (
-        gravest_code_and_text_of_first_run_at_level((median, other), VerdictLevel.INDICATIVE)[0]
+        code_and_text_of_gravest_check((median, other), VerdictLevel.INDICATIVE)[0]
         == "run-too-short"
     )
 

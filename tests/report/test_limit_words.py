@@ -19,7 +19,7 @@ from iolab.report.bottleneck import (
     bottleneck_sentence,
     bottlenecks_sentence,
     recommended_step_text,
-    rows_with_limit_texts,
+    rows_with_bottleneck_texts,
 )
 from iolab.report.matrix import workload_rows
 from iolab.report.phrases import ConfigurationNames
@@ -245,8 +245,10 @@ def test_a_limit_beside_a_figure_says_how_much_it_is(
         for owner, decision in (("one", held_at), ("two", other))
     )
     best = replace(figure("one", value, half, title="w", unit=unit), operation=operation)
-    (row,) = rows_with_limit_texts(brief, workload_rows((best, replace(best, configuration="two"))))
-    assert dict(row.limit_texts)["one"] == wanted
+    (row,) = rows_with_bottleneck_texts(
+        brief, workload_rows((best, replace(best, configuration="two")))
+    )
+    assert dict(row.bottleneck_texts)["one"] == wanted
 
 
 def test_repeats_that_fell_short_of_a_limit_are_told_beside_the_figure_and_in_the_evidence() -> (
@@ -264,8 +266,10 @@ def test_repeats_that_fell_short_of_a_limit_are_told_beside_the_figure_and_in_th
         for owner, rates in (("one", held_rates), ("two", short_rates))
     )
     best = figure("one", 1499.0, 0.002, title="w", unit="1/s")
-    (row,) = rows_with_limit_texts(brief, workload_rows((best, replace(best, configuration="two"))))
-    texts = dict(row.limit_texts)
+    (row,) = rows_with_bottleneck_texts(
+        brief, workload_rows((best, replace(best, configuration="two")))
+    )
+    texts = dict(row.bottleneck_texts)
     assert tells(texts["two"], "1 of 4 repeats", "1.29 k IOPS")
     assert "one" not in texts  # a sentence tells of both
     assert tells(bottleneck_sentence(found[1], TWO), "3 of its 4 repeats")

@@ -41,7 +41,7 @@ def test_a_hard_knee_is_no_curve_of_the_law_and_stays_at_its_top() -> None:
 
 def test_a_limit_caps_the_rate_and_its_interval() -> None:
     points = [known(load, 1000.0 * load) for load in LOADS]
-    free, held = predict_rate(points, 24), predict_rate(points, 24, rate_limit=15_000.0)
+    free, held = predict_rate(points, 24), predict_rate(points, 24, bottleneck_rate=15_000.0)
     assert free.rate > 20_000
     assert (held.rate, held.high) == (15_000.0, 15_000.0)
     assert held.low < free.low <= free.rate

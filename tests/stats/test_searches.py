@@ -38,7 +38,9 @@ def test_the_limit_is_found_with_an_honest_interval() -> None:
     truth = 1.03 * SATURATION * (1 - IDLE_NS / limit_ns)
     hits, errors, runs = 0, [], []
     for seed in range(100):
-        found = searched(limit_ns, 0.05, seed, VariancePrior(0.05**2, 12.0, 24, 48.0)).load_limit()
+        found = searched(
+            limit_ns, 0.05, seed, VariancePrior(0.05**2, 12.0, 24, 48.0)
+        ).max_load_estimate()
         assert found.low is not None
         assert found.high is not None
         hits += found.low <= truth <= found.high
@@ -50,7 +52,7 @@ def test_the_limit_is_found_with_an_honest_interval() -> None:
 
 
 def test_what_is_verified_was_measured_below_the_limit() -> None:
-    found = searched(1_000_000.0, 0.02, 3).load_limit()
+    found = searched(1_000_000.0, 0.02, 3).max_load_estimate()
     assert found.verified is not None
     assert found.verified < found.load * 1.01
     assert queue_ns(found.verified) < 1_000_000.0
@@ -58,19 +60,19 @@ def test_what_is_verified_was_measured_below_the_limit() -> None:
 
 
 def test_a_limit_out_of_reach_is_said_to_be_so() -> None:
-    never = searched(50_000.0, 0.02, 1).load_limit()
+    never = searched(50_000.0, 0.02, 1).max_load_estimate()
     assert not never.is_bounded
     assert never.low is None
     assert never.verified is None
     assert never.load < 0.05 * SATURATION
-    always = searched(1e12, 0.02, 1).load_limit()
+    always = searched(1e12, 0.02, 1).max_load_estimate()
     assert not always.is_bounded
     assert always.load == SATURATION
     assert always.verified is not None
 
 
 def test_the_search_ends() -> None:
-    assert searched(1_000_000.0, 1.0, 5).load_limit().run_count <= 12
+    assert searched(1_000_000.0, 1.0, 5).max_load_estimate().run_count <= 12
 
 
 def test_what_is_no_run_is_refused() -> None:
@@ -80,7 +82,7 @@ def test_what_is_no_run_is_refused() -> None:
     with pytest.raises(ValueError, match="is no run"):
         search.add_run(LoadRun(1.0, 0.0))
     with pytest.raises(ValueError, match="0 runs are too few"):
-        search.load_limit()
+        search.max_load_estimate()
 
 
 def rate(point: GridPoint) -> float:

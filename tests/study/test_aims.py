@@ -7,7 +7,7 @@ import pytest
 from iolab.core.configuration import AxisSampling, LatencyLimit, Objective
 from iolab.core.study import RunOrder
 from iolab.loads.fileio.workload import IoArrivals, Job
-from iolab.study.load_tables import parse_limit
+from iolab.study.load_tables import parse_latency_limit
 from iolab.study.schedule import adaptive_searches_of_points, build_point_at
 from tests.plans import make_plan
 from tests.study.studies import SMALL, load, told, workload
@@ -42,7 +42,7 @@ def test_aims_are_read() -> None:
     ],
 )
 def test_a_limit_has_a_latency_and_a_unit(text: str, limit: LatencyLimit | None) -> None:
-    assert parse_limit(text) == limit
+    assert parse_latency_limit(text) == limit
 
 
 @pytest.mark.parametrize(

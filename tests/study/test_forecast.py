@@ -43,7 +43,7 @@ def test_a_run_that_is_too_short_is_told_with_what_it_lacks(
 ) -> None:
     forecast = forecast_of(READS, f"method.runtime={seconds}s")
     assert forecast.best_possible_verdict_levels == (level,)
-    assert forecast.too_short_run_limit is None
+    assert forecast.too_short_run_cap is None
     assert adds in " ".join(forecast.text_lines())
 
 
@@ -105,7 +105,7 @@ def test_a_target_that_hides_what_it_is_on_is_told_before_it_runs(
 
 def test_short_runs_of_several_kinds_are_told_once() -> None:
     """Two of reads and two of a replay, each 5 s too short."""
-    (limit,) = forecast_of(READS + REPLAY, "method.runtime=15s", "method.repeats=1").limits
+    (limit,) = forecast_of(READS + REPLAY, "method.runtime=15s", "method.repeats=1").caps
     assert len(limit.point_digests) == 4
     assert "adds 20 s" in limit.hint
 
@@ -113,12 +113,12 @@ def test_short_runs_of_several_kinds_are_told_once() -> None:
 def test_runs_that_can_only_be_invalid_are_a_smoke_test() -> None:
     forecast = forecast_of(READS, "method.runtime=2s")
     assert forecast.run_counts_by_level[VerdictLevel.INVALID] == forecast.run_count == 2
-    assert forecast.too_short_run_limit is not None
+    assert forecast.too_short_run_cap is not None
 
 
 def test_a_run_that_its_edges_may_make_invalid_is_told_so() -> None:
-    (near,) = forecast_of(READS, "method.runtime=3s").limits
-    (safe,) = forecast_of(READS, "method.runtime=6s").limits
+    (near,) = forecast_of(READS, "method.runtime=3s").caps
+    (safe,) = forecast_of(READS, "method.runtime=6s").caps
     assert near.verdict_level is safe.verdict_level is VerdictLevel.INDICATIVE
     assert "invalid" in near.reason
     assert "invalid" not in safe.reason
@@ -137,7 +137,7 @@ def test_a_client_that_looks_its_own_files_up_is_told() -> None:
     )
     short = forecast_of(FILES + TWO, "workload.f.phase_runtime=5s")
     assert short.best_possible_verdict_levels == (VerdictLevel.INDICATIVE,)
-    assert "5 s" in short.limits[0].reason
+    assert "5 s" in short.caps[0].reason
 
 
 def test_each_run_counts_once_by_its_worst_limit() -> None:

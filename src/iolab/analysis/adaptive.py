@@ -18,7 +18,7 @@ from iolab.analysis.points import (
     finite_metric_value,
     fit_point_priors,
     is_publishable,
-    keeps_search_limit,
+    meets_search_criterion_of_workload,
     positive_metric_values,
     results_by_point,
     sentinel_alarm_text,
@@ -31,7 +31,7 @@ from iolab.core.run import Plan, PlannedRun, Point, RunStatus
 from iolab.core.study import RunOrder, Study
 from iolab.stats.curve import AdaptiveCurve
 from iolab.stats.repeats import EstimatedValue, estimate_published_value
-from iolab.stats.search import LoadLimit, LoadRun, MaxLoadSearch, PeakSearch
+from iolab.stats.search import LoadRun, MaxLoadEstimate, MaxLoadSearch, PeakSearch
 from iolab.stats.seeds import GridPoint
 from iolab.study.cost import run_overhead_seconds
 from iolab.study.schedule import (
@@ -368,11 +368,11 @@ class MaxLoadDecisionGroup:
             point = self._point_at_fleet_rate(base, trail.wanted)
             return () if log.has_failed_run(point.digest) else (point,)
         if (
-            not trail.limit_from_search_runs.is_bounded
-            and trail.limit_from_search_runs.load < trail.saturation / 2
+            not trail.max_load_from_search_runs.is_bounded
+            and trail.max_load_from_search_runs.load < trail.saturation / 2
         ):
             return ()  # Even the lowest rate is too much: there is nothing to confirm.
-        proof = self._point_at_fleet_rate(base, trail.limit_from_search_runs.confirmation_load)
+        proof = self._point_at_fleet_rate(base, trail.max_load_from_search_runs.confirmation_load)
         return self._repeats.points_to_repeat(log, [proof], min_repeats=CONFIRMING_RUNS)
 
     def _point_at_fleet_rate(self, base_point: Point, fleet_rate: float) -> Point:
@@ -419,7 +419,9 @@ class ListedLoadProgress:
             runs = log.runs_of_point(search.point_by_grid_point[(load,)].digest)
             done = [run for run in runs if _is_run_done(run)]
             if done:
-                kept[place] = all(keeps_search_limit(search.workload, run) for run in done)
+                kept[place] = all(
+                    meets_search_criterion_of_workload(search.workload, run) for run in done
+                )
         bad = min((place for place, good in kept.items() if not good), default=None)
         end = len(loads) if bad is None else bad
         good = max(
@@ -460,17 +462,17 @@ class MaxLoadProgress:
         self._search = search
 
     @property
-    def limit_from_search_runs(self) -> LoadLimit:
+    def max_load_from_search_runs(self) -> MaxLoadEstimate:
         """The answer by the search's own runs; ValueError before it has enough."""
-        return self._search.load_limit()
+        return self._search.max_load_estimate()
 
     @property
-    def limit_from_all_runs(self) -> LoadLimit:
+    def max_load_from_all_runs(self) -> MaxLoadEstimate:
         """The answer by all runs, those that confirm it too."""
         search = MaxLoadSearch(self.saturation, self._limit_ns)
         for run in self.runs:
             search.add_run(run)
-        return search.load_limit()
+        return search.max_load_estimate()
 
 
 def max_load_progress_from_log(search: SearchSpace, log: RunResultLog) -> MaxLoadProgress | None:
@@ -512,8 +514,11 @@ def _is_rate_limited_run_of_point(result: RunResult, base_point: Point) -> bool:
     )
 
 
-def _load_run_of_result(result: RunResult, limit: LatencyLimit) -> LoadRun | None:
-    load, latency = finite_metric_value(result, IOPS), finite_metric_value(result, limit.metric)
+def _load_run_of_result(result: RunResult, latency_limit: LatencyLimit) -> LoadRun | None:
+    load, latency = (
+        finite_metric_value(result, IOPS),
+        finite_metric_value(result, latency_limit.metric),
+    )
     return LoadRun(load, latency) if load and latency else None
 
 

@@ -54,7 +54,7 @@ def is_resource_full(resource: Resource, share: float | None) -> bool:
     return share is not None and share >= _FULL[resource]
 
 
-def is_resource_near_limit(resource: Resource, share: float | None) -> bool:
+def is_rate_limiting_resource_near_full(resource: Resource, share: float | None) -> bool:
     """Whether a resource is a limit on a rate, and so much of it was used that it may be one."""
     return resource in _RATE_LIMITS and share is not None and share >= NEAR_LIMIT
 

@@ -102,8 +102,8 @@ class AnswerToGrade(Record):
     def grade(
         self,
         number: str,
-        valid_limit: float | None,
-        invalid_limit: float | None,
+        valid_threshold: float | None,
+        invalid_threshold: float | None,
         *,
         more_is_worse: bool,
     ) -> CheckAnswer:
@@ -112,13 +112,15 @@ class AnswerToGrade(Record):
         if not isinstance(value, int | float):
             raise TypeError(f"no number {number!r} to be graded by in {self.evidence}")
 
-        def is_beyond_threshold(limit: float | None) -> bool:
-            return limit is not None and (value >= limit if more_is_worse else value < limit)
+        def is_beyond_threshold(threshold: float | None) -> bool:
+            return threshold is not None and (
+                value >= threshold if more_is_worse else value < threshold
+            )
 
-        if is_beyond_threshold(invalid_limit):
+        if is_beyond_threshold(invalid_threshold):
             end = self.indicative_end if self.invalid_end is None else self.invalid_end
             return invalid_answer(f"{self.text}{end}.", **self.evidence)
-        if is_beyond_threshold(valid_limit):
+        if is_beyond_threshold(valid_threshold):
             return indicative_answer(f"{self.text}{self.indicative_end}.", **self.evidence)
         return valid_answer(f"{self.text}.", **self.evidence)
 
@@ -141,16 +143,17 @@ def per_host(
     *,
     max_key: str | None = None,
     min_key: str | None = None,
-    valid_limit: float | None = None,
-    invalid_limit: float | None = None,
+    valid_threshold: float | None = None,
+    invalid_threshold: float | None = None,
     needs_complete_host_run: bool = False,
 ) -> Callable[[Callable[[View, int], HostAnswer]], Callable[[View], CheckAnswer]]:
     """Judge a run by the worst of what is found of each host, as `worst_answer` takes it.
 
     `max_key` or `min_key` is the number in the evidence by which a host is worse than another. From
-    `valid_limit` on, or below it of the `min_key`, it is no longer valid, from `invalid_limit` on
-    invalid (see `answer_to_grade`). What `needs_complete_host_run` is not asked of a host whose
-    part of the run broke off, nor of the others of a run that failed: they were stopped.
+    `valid_threshold` on, or below it of the `min_key`, it is no longer valid, from
+    `invalid_threshold` on invalid (see `answer_to_grade`). What `needs_complete_host_run` is not
+    asked of a host whose part of the run broke off, nor of the others of a run that failed: they
+    were stopped.
     """
     number = max_key or min_key or ""
 
@@ -164,7 +167,7 @@ def per_host(
             found = judge(view, host_index)
             if isinstance(found, AnswerToGrade):
                 found = found.grade(
-                    number, valid_limit, invalid_limit, more_is_worse=max_key is not None
+                    number, valid_threshold, invalid_threshold, more_is_worse=max_key is not None
                 )
             return (found,) if isinstance(found, CheckAnswer) else found
 

@@ -35,7 +35,7 @@ from iolab.analysis.quotients import (
 )
 from iolab.analysis.resume_checks import merged_session_index
 from iolab.core.configuration import Configuration, LatencyLimit
-from iolab.core.metric import Metric, RunResult, VerdictLevel, worst_level
+from iolab.core.metric import Metric, RunResult, VerdictLevel, worst_verdict_level
 from iolab.core.metric_spec import BetterDirection, mean_latency_keys, metric_spec
 from iolab.core.resources import RunResources
 from iolab.core.run import RunKey
@@ -47,7 +47,7 @@ from iolab.study.schedule import SearchSpace
 
 if TYPE_CHECKING:
     from iolab.stats.curve import CurvePoint, LoadEstimate, UslFit
-    from iolab.stats.search import LoadLimit, PeakEstimate
+    from iolab.stats.search import MaxLoadEstimate, PeakEstimate
 
 CLOSE_RATIO: Final = 1.1
 """Figures are close up to this ratio; beyond it only repeats are too few to tell them apart."""
@@ -326,7 +326,7 @@ class MaxLoadFinding(Record):
 
     search: SearchSpace
     latency_limit: LatencyLimit
-    highest_load: LoadLimit
+    highest_load: MaxLoadEstimate
     saturation_rate: float
     invalid_run_count: int = 0
 
@@ -417,7 +417,9 @@ def knee_findings(study: Study, points: Sequence[PointSummary]) -> Iterator[Knee
                     latency_ratio=waited,
                     has_single_runs=min(len(point.results), len(next_point.results)) < REPLICATED,
                     is_certain=_is_knee_at_adverse_interval_ends(point, next_point, name, rate),
-                    verdict_level=worst_level((point.verdict_level, next_point.verdict_level)),
+                    verdict_level=worst_verdict_level(
+                        (point.verdict_level, next_point.verdict_level)
+                    ),
                     run_keys=run_keys_of_points([point, next_point]),
                 )
 

@@ -125,7 +125,7 @@ def _max_load_finding(search: SearchSpace, log: RunResultLog) -> MaxLoadFinding 
         return None
     used = [run for run in log.results if is_run_of_max_load_search(search, run)]
     return MaxLoadFinding(
-        search, limit, trail.limit_from_all_runs, trail.saturation, _invalid_run_count(used)
+        search, limit, trail.max_load_from_all_runs, trail.saturation, _invalid_run_count(used)
     )
 
 

@@ -82,7 +82,7 @@ from iolab.core.metric import (
     Metric,
     RunResult,
     Verdict,
-    worst_level,
+    worst_verdict_level,
 )
 from iolab.core.run import RunRecord
 from iolab.core.tagged import type_tag_of
@@ -379,5 +379,5 @@ def judge_view(view: RunView, kinds: AnalysisKinds) -> Verdict:
     ]
     results = tuple(check(view) for check in asked)
     looked = (result.level for result in results if result.level is not None)
-    level = worst_level(looked)
+    level = worst_verdict_level(looked)
     return Verdict(level, results)

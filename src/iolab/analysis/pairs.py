@@ -30,7 +30,7 @@ from iolab.analysis.points import (
     pooled_log_bin_error,
 )
 from iolab.analysis.resume_checks import merged_session_index
-from iolab.core.metric import Metric, VerdictLevel, worst_level
+from iolab.core.metric import Metric, VerdictLevel, worst_verdict_level
 from iolab.core.metric_spec import (
     SERVICE_MEAN,
     BetterDirection,
@@ -312,7 +312,7 @@ def compared_metrics_and_skipped_points(
                 skipped.append(SkippedPoint(*place, f"{metric}: {why}"))
                 continue
             first, second = (side.metrics[metric] for side in pair)
-            level = worst_level(side.verdict_level for side in pair)
+            level = worst_verdict_level(side.verdict_level for side in pair)
             error = pair_log_bin_error(pair, metric)
             compared.append(
                 ComparedMetric(

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from iolab.analysis.resume_checks import merged_session_index
 from iolab.core.configuration import Objective
-from iolab.core.metric import CheckResult, Metric, RunResult, VerdictLevel, worst_level
+from iolab.core.metric import CheckResult, Metric, RunResult, VerdictLevel, worst_verdict_level
 from iolab.core.metric_spec import CombineRule, metric_spec
 from iolab.core.run import Point, RunStatus
 from iolab.core.stopping import SteadinessStatus
@@ -184,7 +184,7 @@ def is_publishable(result: RunResult) -> bool:
     return result.status is RunStatus.DONE and result.verdict.level is not VerdictLevel.INVALID
 
 
-def keeps_search_limit(workload: Workload, result: RunResult) -> bool:
+def meets_search_criterion_of_workload(workload: Workload, result: RunResult) -> bool:
     """Whether a run keeps the limit of its workload's search; one that is invalid proves nothing.
 
     True of every other run where there is no limit.
@@ -195,7 +195,7 @@ def keeps_search_limit(workload: Workload, result: RunResult) -> bool:
     if limit is not None:
         latency_ns = finite_metric_value(result, limit.metric)
         return latency_ns is not None and latency_ns <= limit.latency_ns
-    return workload.job.meets_search_limit({key: m.value for key, m in result.metrics.items()})
+    return workload.job.meets_search_criterion({key: m.value for key, m in result.metrics.items()})
 
 
 def best_point_candidates(
@@ -210,7 +210,9 @@ def best_point_candidates(
     members = tuple(points)
     trusted = tuple(point for point in members if point.is_trusted)
     if workload.search_goal.objective is Objective.MAX_LOAD:
-        failed = [point for point in members if not _do_all_runs_keep_search_limit(workload, point)]
+        failed = [
+            point for point in members if not _do_all_runs_meet_search_criterion(workload, point)
+        ]
     elif workload.job.is_paced:
         failed = [
             point
@@ -231,8 +233,10 @@ def best_point_candidates(
     return tuple(kept) or trusted
 
 
-def _do_all_runs_keep_search_limit(workload: Workload, point: PointSummary) -> bool:
-    return all(keeps_search_limit(workload, run) for run in _done_runs_of_point(point))
+def _do_all_runs_meet_search_criterion(workload: Workload, point: PointSummary) -> bool:
+    return all(
+        meets_search_criterion_of_workload(workload, run) for run in _done_runs_of_point(point)
+    )
 
 
 def differs_only_in_higher_load(axis_values: AxisValues, lower_axis_values: AxisValues) -> bool:
@@ -439,7 +443,7 @@ def _summarise_point(
             else _mean_metric(name, unit, shown)
             for name, unit in units.items()
         },
-        verdict_level=worst_level(run.verdict.level for run in shown),
+        verdict_level=worst_verdict_level(run.verdict.level for run in shown),
         is_trusted=bool(used),
     )
 

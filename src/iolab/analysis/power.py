@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace
 
-from iolab.analysis.storage_bytes import leaf_device_names
+from iolab.analysis.storage_bytes import names_of_devices_on_no_other
 from iolab.analysis.view import RunView
 from iolab.analysis.window import Window, to_controller_clock_ns
 from iolab.core.metric import Metric, PowerUse
@@ -229,7 +229,7 @@ def power_uses_of_run(view: RunView) -> tuple[PowerUse, ...]:
     counted = [
         use
         for boundary in REPORTED_BOUNDARIES
-        for use in _uses_summed_over_machines(view, uses, boundary)
+        for use in _power_uses_to_sum_over_machines(view, uses, boundary)
     ]
     return tuple(replace(use, is_counted=True) if use in counted else use for use in uses)
 
@@ -337,7 +337,7 @@ def power_metrics(
     return found
 
 
-def _uses_summed_over_machines(
+def _power_uses_to_sum_over_machines(
     view: RunView, uses: Sequence[PowerUse], boundary: PowerBoundary
 ) -> list[PowerUse]:
     """The meters that count of each machine: storage nodes and hypervisors where one is metered.
@@ -349,7 +349,7 @@ def _uses_summed_over_machines(
         if use.boundary is boundary:
             at_boundary.setdefault(use.host, []).append(use)
     counted = {
-        host: _uses_summed_for_machine(boundary, of_host, _target_drives(view, host))
+        host: _power_uses_to_sum_for_machine(boundary, of_host, _target_drives(view, host))
         for host, of_host in at_boundary.items()
     }
     monitored = [host.host for host in view.record.monitored_hosts]
@@ -365,10 +365,10 @@ def _target_drives(view: RunView, host: str) -> frozenset[str]:
     facts = next((view.facts_of_host(each) for each in view.hosts if each.host == host), None)
     if facts is None or facts.target is None:
         return frozenset()
-    return frozenset(leaf_device_names(facts.target.devices, facts))
+    return frozenset(names_of_devices_on_no_other(facts.target.devices, facts))
 
 
-def _uses_summed_for_machine(
+def _power_uses_to_sum_for_machine(
     boundary: PowerBoundary, uses: Sequence[PowerUse], target_drives: frozenset[str]
 ) -> list[PowerUse]:
     """Of one machine's meters at one boundary those that count; empty where none has a mean.

@@ -19,7 +19,7 @@ from iolab.analysis.points import (
     positive_metric_values,
 )
 from iolab.core.host import HostRole
-from iolab.core.metric import VerdictLevel, worst_level
+from iolab.core.metric import VerdictLevel, worst_verdict_level
 from iolab.core.metric_spec import metric_spec
 from iolab.core.resources import ResourceUse, RunResources
 from iolab.core.study import Study
@@ -128,7 +128,7 @@ def _predict_curve(
         fixed_axis_values=axis_values_without(curve[0].key.axis_values, axis_name),
         metric=metric,
         measured_loads=measured,
-        verdict_level=worst_level(point.verdict_level for point in used or curve),
+        verdict_level=worst_verdict_level(point.verdict_level for point in used or curve),
         prediction=prediction,
         limiting_use=busiest,
         reason=reason,

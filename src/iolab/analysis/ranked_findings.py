@@ -29,7 +29,7 @@ from iolab.analysis.pairs import ComparedMetric, ConfigurationGains, relative_ga
 from iolab.analysis.points import AxisValues, PointSummary, group_along_load_axis
 from iolab.analysis.quotients import MONEY, configurations_without_host_subsets, cost_currencies
 from iolab.core.configuration import Configuration
-from iolab.core.metric import VerdictLevel, worst_level
+from iolab.core.metric import VerdictLevel, worst_verdict_level
 from iolab.core.metric_spec import BetterDirection, metric_spec
 from iolab.core.resources import RunResources
 from iolab.core.run import RunKey
@@ -191,7 +191,7 @@ def _crossovers_of_curves(
         leads_at_all_higher_loads=all(
             cell in high for cell in cells if _load_on_axis(cell, axis_name) >= start
         ),
-        verdict_level=worst_level((low[-1].verdict_level, high[0].verdict_level)),
+        verdict_level=worst_verdict_level((low[-1].verdict_level, high[0].verdict_level)),
         run_keys=(
             *_run_keys_of_both_sides(gains, low[-1], run_keys_by_point),
             *_run_keys_of_both_sides(gains, high[0], run_keys_by_point),
@@ -681,7 +681,7 @@ def _performance_recommendation(
         workloads=field.workloads,
         terabytes=None,
         metric="",
-        verdict_level=worst_level(figure.verdict_level for figure in figures),
+        verdict_level=worst_verdict_level(figure.verdict_level for figure in figures),
         run_keys=tuple(dict.fromkeys(key for figure in of_both for key in figure.run_keys)),
         performance_kinds=field.performance_kinds,
         leader_if_workloads_weigh_equally=leader if depends_on_weighing else "",

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analysis.storage_bytes import boot_ids_by_host, leaf_device_names
+from iolab.analysis.storage_bytes import boot_ids_by_host, names_of_devices_on_no_other
 from iolab.analysis.view import RunView
 from iolab.analysis.window import Window, to_controller_clock_ns
 from iolab.core.metric import Metric
@@ -120,10 +120,14 @@ def _target_leaf_device_names_by_host(view: RunView) -> dict[str, frozenset[str]
     for host in view.hosts:
         target = view.target_of_host(host)
         names = list(target.devices) if target is not None else []
-        members[host.host] = frozenset(leaf_device_names(names, view.facts_of_host(host)))
+        members[host.host] = frozenset(
+            names_of_devices_on_no_other(names, view.facts_of_host(host))
+        )
     for node in view.record.monitored_hosts:
         names = [delta.device for delta in node.devices]
-        members[node.host] = frozenset(leaf_device_names(names, view.facts.get(node.host)))
+        members[node.host] = frozenset(
+            names_of_devices_on_no_other(names, view.facts.get(node.host))
+        )
     return members
 
 

@@ -153,14 +153,18 @@ def leaf_device_deltas(node: MonitoredHost, facts: HostFacts | None) -> tuple[De
     """The node's counted devices that stand on no other of them; none of a node that was lost."""
     if node.error is not None:
         return ()
-    leaves = leaf_device_names([delta.device for delta in node.devices], facts)
+    leaves = names_of_devices_on_no_other([delta.device for delta in node.devices], facts)
     return tuple(delta for delta in node.devices if delta.device in leaves)
 
 
-def leaf_device_names(devices: Sequence[str], facts: HostFacts | None) -> tuple[str, ...]:
+def names_of_devices_on_no_other(
+    device_names: Sequence[str], facts: HostFacts | None
+) -> tuple[str, ...]:
     """Those of a host's devices that stand on no other of them."""
     parents = {disk.name: disk.parents for disk in facts.disks} if facts else {}
-    return tuple(name for name in devices if not set(devices) & set(parents.get(name, ())))
+    return tuple(
+        name for name in device_names if not set(device_names) & set(parents.get(name, ()))
+    )
 
 
 def nearest_device_names(devices: Sequence[str], facts: HostFacts | None) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ _COUNTED_DIRECTIONS: Final = (*Direction, *ServiceTimeDirection)
 class HostKindQueries(Protocol):
     """What a kind of host knows of those of a run that are of its kind."""
 
-    def self_limited_hosts(self, view: RunView) -> frozenset[str]:
+    def hosts_that_were_own_bottleneck(self, view: RunView) -> frozenset[str]:
         """Those that were their own limit."""
 
     def hosts_with_externally_counted_cpu_use(self, view: RunView) -> frozenset[str]:
@@ -86,9 +86,11 @@ class RunView(Record, dict=True):
         return _unsummed_bin_groups_by_host(self.load.measured_part, len(self.record.hosts))
 
     @cached_property
-    def self_limited_hosts(self) -> frozenset[str]:
+    def hosts_that_were_own_bottleneck(self) -> frozenset[str]:
         """Hosts that were their own limit: checks that would say it again leave it at that."""
-        return frozenset().union(*(kind.self_limited_hosts(self) for kind in self.host_kinds))
+        return frozenset().union(
+            *(kind.hosts_that_were_own_bottleneck(self) for kind in self.host_kinds)
+        )
 
     @cached_property
     def hosts_with_externally_counted_cpu_use(self) -> frozenset[str]:

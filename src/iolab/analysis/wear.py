@@ -23,7 +23,7 @@ from iolab.analysis.drive_pages import (
     rated_endurance_bytes,
     smart_counters,
 )
-from iolab.analysis.storage_bytes import leaf_device_names
+from iolab.analysis.storage_bytes import names_of_devices_on_no_other
 from iolab.analysis.view import RunView
 from iolab.core.drive import DriveReading, DriveReadingPair
 from iolab.core.limits import NUMBER_MAX
@@ -295,7 +295,7 @@ def _are_all_drives_known(view: RunView) -> bool:
         facts, devices = view.facts_of_host(host), {pair.before.device for pair in host.drives}
         if facts is None or facts.target is None or not host.drives:
             return False
-        if not devices.issuperset(leaf_device_names(facts.target.devices, facts)):
+        if not devices.issuperset(names_of_devices_on_no_other(facts.target.devices, facts)):
             return False
         boot = facts.kernel.boot_id_or_host(host.host)
         drives += [(boot, device) for device in devices]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from msgspec import to_builtins
 
-from iolab.cli.invocation import iolab_command_line
+from iolab.cli.invocation import quoted_iolab_command
 from iolab.cli.options import (
     AsJson,
     OtherHosts,
@@ -100,7 +100,8 @@ def clean(
         print_message(_cleanup_result_text(leftovers, removed, absolute))
         if more := sum(left.more_folders for left in removed.values()):
             print_message(
-                f"{more} more scratch folders were left; run '{iolab_command_line('clean')}' again."
+                f"{more} more scratch folders were left; "
+                f"run '{quoted_iolab_command('clean')}' again."
             )
     if faults:
         raise typer.Exit(ExitCode.HOST)
@@ -127,7 +128,7 @@ def _cleanup_result_text(
     if not leftovers_by_host:
         return f"Nothing was left by killed sessions{f' in {path}' if path else ''}."
     if not removed_by_host:
-        return f"Nothing was removed; '{iolab_command_line('clean')}' with --yes removes it."
+        return f"Nothing was removed; '{quoted_iolab_command('clean')}' with --yes removes it."
     return "Removed."
 
 

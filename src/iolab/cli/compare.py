@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from iolab.cli.invocation import iolab_command_line
+from iolab.cli.invocation import quoted_iolab_command
 from iolab.cli.options import (
     AsJson,
     OutputFormat,
@@ -224,7 +224,7 @@ def _arguments_of_both_configurations(session_argument: str) -> tuple[str, str]:
         baseline, *candidates = [configuration, *others] if len(others) < len(ids) else ids
         hint = "Name a baseline and a candidate."
         if candidates:
-            pair = iolab_command_line(
+            pair = quoted_iolab_command(
                 "compare", f"{directory}:{baseline}", f"{directory}:{candidates[0]}"
             )
             named = list_text(ids, NAMED_MAX)

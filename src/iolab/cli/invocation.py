@@ -11,7 +11,7 @@ from typing import Final
 PROGRAM: Final = "iolab"
 
 
-def iolab_command_line(*words: str) -> str:
+def quoted_iolab_command(*words: str) -> str:
     """A command of this program as a line for the shell, quoted.
 
     It begins with `iolab` where that is on the path, else as this process was called: by the path

@@ -11,7 +11,7 @@ from typing import Any, Final
 from pydantic import TypeAdapter, ValidationError
 
 from iolab.cli.doctor.findings import Finding, FindingState
-from iolab.cli.invocation import iolab_command_line
+from iolab.cli.invocation import quoted_iolab_command
 from iolab.cli.output import ask_for_removal, print_json, print_message
 from iolab.core.host import HostSpec, HostTransport
 from iolab.core.object_store import STORE_PREFIX, ObjectStore, session_object_prefix
@@ -177,7 +177,7 @@ def _cleanup_result_text(
     if not prefixes:
         return f"Nothing was left by sessions in {store.url_text}."
     if not removed:
-        return f"Nothing was removed; '{iolab_command_line('clean')}' with --yes removes it."
+        return f"Nothing was removed; '{quoted_iolab_command('clean')}' with --yes removes it."
     objects = sum(int(answer.get("objects") or 0) for answer in removed.values())
     size = sum(int(answer.get("bytes") or 0) for answer in removed.values())
     return f"Removed {format_count(objects)} objects, {format_bytes(size)}."

@@ -506,11 +506,11 @@ def _is_imported(reader: SessionReader) -> bool:
 
 def report_left_out_session(directory: Path, damage: Damage, *, imported: bool = False) -> None:
     """Tell what is damaged, and what to do; what was `imported` cannot be measured again."""
-    from iolab.cli.invocation import iolab_command_line
+    from iolab.cli.invocation import quoted_iolab_command
     from iolab.store.verify import RESTORE_HINT, RESTORE_IMPORT_HINT
 
     if damage.hint == RESTORE_HINT:
-        again = iolab_command_line("resume", str(directory))
+        again = quoted_iolab_command("resume", str(directory))
         hint = RESTORE_HINT.replace("iolab resume", again)
         damage = replace(damage, hint=RESTORE_IMPORT_HINT if imported else hint)
     _LEFT_OUT_SESSIONS.append(directory)

@@ -100,7 +100,7 @@ def init(
     as_json: AsJson = False,
 ) -> None:
     """Write a commented study to begin with."""
-    from iolab.cli.invocation import iolab_command_line
+    from iolab.cli.invocation import quoted_iolab_command
     from iolab.cli.template import study_template
 
     if file.suffix != ".toml":
@@ -121,7 +121,7 @@ def init(
     print_result(str(file))
     for fault in () if draft is None else _job_file_study_faults(draft.text, str(file)):
         print_message(wrap_for_terminal(f"To correct: {fault}"))
-    check_line, plan_line = (iolab_command_line(name, str(file)) for name in ("check", "plan"))
+    check_line, plan_line = (quoted_iolab_command(name, str(file)) for name in ("check", "plan"))
     print_message(f"Next: change it, then '{check_line}' and '{plan_line} --path DIR'.")
 
 

@@ -16,7 +16,7 @@ from iolab.core.study import AnswerKind, Study
 from iolab.core.workload import AnyJob, Workload
 from iolab.registry import study_kind_of_job, study_kinds_used_by
 from iolab.report.numbers import axis_values_text
-from iolab.report.phrases import load_search_limit_text
+from iolab.report.phrases import load_search_criterion_text
 from iolab.report.table import Column
 from iolab.report.terminal import literal_text, name_value_grid, section_title, terminal_table
 from iolab.study.cost import demand_duration_text, is_target_block_device
@@ -430,7 +430,7 @@ def _search_goal_text(workload: Workload) -> str:
             return f"the best over {axes}; its corners and centre first"
         case Objective.MAX_LOAD:
             what = f"the highest of {axes}" if axes else "the highest load"
-            return f"{what} with {load_search_limit_text(workload)}"
+            return f"{what} with {load_search_criterion_text(workload)}"
         case _:
             return f"the curve over {axes}; the loads between are chosen by results, or predicted"
 

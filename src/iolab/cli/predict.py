@@ -148,7 +148,7 @@ def prediction_document(
                     "low": curve.prediction.low,
                     "high": curve.prediction.high,
                     "law": curve.prediction.law.value,
-                    "limit": curve.prediction.rate_limit,
+                    "limit": curve.prediction.bottleneck_rate,
                     "limited_by": None
                     if curve.limiting_use is None
                     else limiting_resource_text(curve.limiting_use),

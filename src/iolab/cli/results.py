@@ -14,7 +14,7 @@ from iolab.analysis.bottleneck.decision import RESOURCES_ANALYSIS_VERSION
 from iolab.analysis.curves import session_load_findings
 from iolab.analysis.findings import BottleneckFinding, best_point_findings, bottleneck_findings
 from iolab.analysis.points import PointSummary, summarise_points
-from iolab.cli.invocation import iolab_command_line
+from iolab.cli.invocation import quoted_iolab_command
 from iolab.core.events import SessionStatus
 from iolab.core.metric import RunResult, VerdictLevel
 from iolab.core.run import RunStatus
@@ -120,7 +120,7 @@ def is_unfinished(reader: SessionReader) -> bool:
 
 def resume_command(directory: str) -> str:
     """The command that continues a session."""
-    return iolab_command_line("resume", directory)
+    return quoted_iolab_command("resume", directory)
 
 
 def _resume_segment_lines(
@@ -263,9 +263,9 @@ def closing_lines(
         rows.append(("Limit", literal_text(bottlenecks_line(study, limits))))
     yield name_value_grid(rows)
     against = answer.objections
-    explain = [iolab_command_line("explain", against[0].code)] if against else []
+    explain = [quoted_iolab_command("explain", against[0].code)] if against else []
     resume = [resume_command(directory)] if unfinished else []
-    commands = [*resume, iolab_command_line("report", directory), *explain]
+    commands = [*resume, quoted_iolab_command("report", directory), *explain]
     together = "; ".join(commands)
     if len(_NEXT_LABEL) + len(together) <= _TOGETHER_MAX:
         commands = [together]

@@ -20,7 +20,7 @@ from iolab.analysis.adaptive import AdaptiveQueue
 from iolab.analysis.kinds import ANALYSIS_VERSION, judge_run
 from iolab.analysis.steady import FleetStoppingRule
 from iolab.analysis.stored_results import study_and_results_with_session_checks
-from iolab.cli.invocation import iolab_command_line
+from iolab.cli.invocation import quoted_iolab_command
 from iolab.cli.live import LiveView, choose_live_view
 from iolab.cli.options import OutputFormat
 from iolab.cli.output import open_session, print_message, wrap_for_terminal
@@ -67,7 +67,7 @@ from iolab.store import parquet
 from iolab.store.layout import INDEX
 from iolab.store.writer import SessionWriter
 from iolab.study.cost import meter_idle_seconds_per_run, run_overhead_seconds
-from iolab.study.forecast import VerdictLimit, forecast_verdicts
+from iolab.study.forecast import VerdictCap, forecast_verdicts
 from iolab.study.repeats import repeats_advice
 from iolab.study.targets import load_host_names_of_point, reached_host_specs
 from iolab.study.writes import WriteForecaster
@@ -309,12 +309,12 @@ def run_session_and_print_results(request: SessionRequest, options: RunOptions) 
         request.open_writer({}).end_session_and_close(SessionStatus.DONE)
         return _print_results(SessionStatus.DONE, options)
     forecast = forecast_verdicts(request.study, request.plan, study_kinds())
-    for message in forecast.text_lines() if forecast.limits else ():
+    for message in forecast.text_lines() if forecast.caps else ():
         _print_unless_quiet(wrap_for_terminal(one_line(message)), options)
     if (writes := request.write_forecaster().forecast()).depends_on_target_speed:
         _print_unless_quiet(wrap_for_terminal(f"Writes {writes.forecast_sentence}."), options)
     status = run_session_showing_progress(request, options)
-    return _print_results(status, options, forecast.too_short_run_limit)
+    return _print_results(status, options, forecast.too_short_run_cap)
 
 
 def run_session_showing_progress(request: SessionRequest, options: RunOptions) -> SessionStatus:
@@ -337,7 +337,7 @@ def run_session_showing_progress(request: SessionRequest, options: RunOptions) -
 def _print_results(
     status: SessionStatus,
     options: RunOptions,
-    too_short_run_limit: VerdictLimit | None = None,
+    too_short_run_cap: VerdictCap | None = None,
 ) -> ExitCode:
     """Print the results, of a smoke test with what keeps them from a verdict; the exit code."""
     reader = open_session(options.directory)
@@ -346,10 +346,10 @@ def _print_results(
         print_results_in_format(options.output_format, reader, study, results)
     else:
         print_session(reader, study, results, with_resume_hint=False)
-        if too_short_run_limit is not None:
+        if too_short_run_cap is not None:
             result_line(
-                f"Smoke test, no figure to quote: {too_short_run_limit.reason}; "
-                f"{too_short_run_limit.hint}."
+                f"Smoke test, no figure to quote: {too_short_run_cap.reason}; "
+                f"{too_short_run_cap.hint}."
             )
     if options.report:
         _print_unless_quiet(f"Report: {write_html_report(options.directory)}", options)
@@ -411,7 +411,7 @@ def _warn_of_outdated_report(options: RunOptions) -> None:
     except OSError:
         return
     if is_old:
-        renew = iolab_command_line("report", str(options.directory))
+        renew = quoted_iolab_command("report", str(options.directory))
         _print_unless_quiet(f"{report} is of an earlier state; to renew it: {renew}", options)
 
 

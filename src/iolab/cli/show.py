@@ -106,7 +106,9 @@ def show(
         print_phase_times(reader)
         raise typer.Exit(exit_code_of_results((), None))
     if summary:
-        raise typer.Exit(exit_code_of_levels(print_summary_and_get_levels(reader), fail_on))
+        raise typer.Exit(
+            exit_code_of_verdict_levels(print_summary_and_get_verdict_levels(reader), fail_on)
+        )
     study, every = study_and_results_with_session_checks(reader)
     results = _results_by_digest_prefix(_results_of_workloads(study, every, workload), run)
     printed = {(result.workload, result.digest) for result in results}
@@ -271,7 +273,7 @@ def print_phase_times(reader: SessionReader) -> None:
     print_result(f"{all_s:.1f} s in all, {all_s - load_s:.1f} s beside the load.")
 
 
-def print_summary_and_get_levels(reader: SessionReader) -> set[VerdictLevel]:
+def print_summary_and_get_verdict_levels(reader: SessionReader) -> set[VerdictLevel]:
     """Print how many runs ended how, by configuration and workload, from the index; the levels."""
     from iolab.core.metric import VerdictLevel
     from iolab.core.run import RunStatus
@@ -310,10 +312,10 @@ def print_summary_and_get_levels(reader: SessionReader) -> set[VerdictLevel]:
 
 def exit_code_of_results(results: Sequence[RunResult], fail_on: FailOnLevel | None) -> ExitCode:
     """1 when a result is at the level asked for or worse, else 0."""
-    return exit_code_of_levels((result.verdict.level for result in results), fail_on)
+    return exit_code_of_verdict_levels((result.verdict.level for result in results), fail_on)
 
 
-def exit_code_of_levels(
+def exit_code_of_verdict_levels(
     verdict_levels: Iterable[VerdictLevel], fail_on: FailOnLevel | None
 ) -> ExitCode:
     """The same of the results' levels."""

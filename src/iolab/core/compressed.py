@@ -75,7 +75,7 @@ class CompressedBytes(Record):
             raise ValueError(f"it does not hold the {self.size_bytes} bytes that were written")
 
 
-def decompress_frames(frames: bytes, limit_bytes: int) -> bytes:
+def decompress_frames(frames: bytes, max_bytes: int) -> bytes:
     """What zstd frames hold. OSError where they are damaged, or hold more than the limit."""
     unpacker = zstandard.ZstdDecompressor(max_window_size=WINDOW_BYTES_MAX)
     stream = unpacker.decompressobj()
@@ -87,8 +87,8 @@ def decompress_frames(frames: bytes, limit_bytes: int) -> bytes:
                 stream = unpacker.decompressobj() if stream.eof else stream
                 content += stream.decompress(piece)
                 piece = stream.unused_data if stream.eof else b""
-                if len(content) > limit_bytes:
-                    raise OSError(f"it unpacks to more than {limit_bytes} bytes")
+                if len(content) > max_bytes:
+                    raise OSError(f"it unpacks to more than {max_bytes} bytes")
     except zstandard.ZstdError as error:
         raise OSError(f"its zstd frames are damaged ({error})") from error
     if not stream.eof:

@@ -102,7 +102,7 @@ class AxisSampling(StrEnum):
     """As many as tell the others."""
 
 
-def limit_metric_text(metric: str) -> str:
+def latency_limit_metric_text(metric: str) -> str:
     """A limit's metric as studies write it: `read p99`, `prefix-load p99`."""
     way, start, key = metric.rpartition("lat_ns_")
     names = [name for name, limited in LATENCY_METRIC_KEYS.items() if limited == f"{start}{key}"]

@@ -49,7 +49,7 @@ class VerdictLevel(StrEnum):
 _RANKS: Final = {level: rank for rank, level in enumerate(VerdictLevel)}
 
 
-def worst_level(verdict_levels: Iterable[VerdictLevel]) -> VerdictLevel:
+def worst_verdict_level(verdict_levels: Iterable[VerdictLevel]) -> VerdictLevel:
     """The worst of them; valid where there is none."""
     return max(verdict_levels, key=lambda level: level.rank, default=VerdictLevel.VALID)
 
@@ -141,7 +141,7 @@ class Verdict(Record):
     def with_check(self, check: CheckResult) -> Verdict:
         """With one check more."""
         level = check.level or self.level
-        return Verdict(worst_level((self.level, level)), (*self.checks, check))
+        return Verdict(worst_verdict_level((self.level, level)), (*self.checks, check))
 
     @property
     def objections(self) -> tuple[CheckResult, ...]:

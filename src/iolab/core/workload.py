@@ -148,9 +148,10 @@ class AnyJob(TaggedRecord):
     for its runs. `can_end_by_rule` is whether it goes on alike for as long as the method says,
     which a stopping rule may decide. `load_axes` are those along which it rises. `indicators` are
     words for its headline, each with the key of the metric that it is, None where no single one is.
-    A search for the highest load under a limit chooses among the listed values of `limit_axis`;
-    without one it chooses rates of I/Os. `limited_operations` are operations beside reads and
-    writes whose latency it may limit, each with the names of the latencies it has.
+    A search for the highest load under a limit chooses among the listed values of
+    `max_load_search_axis`; without one it chooses rates of I/Os. `operations_for_latency_limit` are
+    operations beside reads and writes whose latency it may limit, each with the names of the
+    latencies it has.
     `is_measured_by_iolab` is whether sessions measure it: what another tool measured cannot go on.
 
     `size_keys` are the keys of a study that make its files smaller.
@@ -168,8 +169,10 @@ class AnyJob(TaggedRecord):
     is_measured_by_iolab: ClassVar[bool] = True
     can_end_by_rule: ClassVar[bool] = False
     load_axes: ClassVar[tuple[str, ...]] = ()
-    limit_axis: ClassVar[str] = ""
-    limited_operations: ClassVar[Mapping[NamedOperation, tuple[str, ...]]] = MappingProxyType({})
+    max_load_search_axis: ClassVar[str] = ""
+    operations_for_latency_limit: ClassVar[Mapping[NamedOperation, tuple[str, ...]]] = (
+        MappingProxyType({})
+    )
     size_keys: ClassVar[tuple[str, ...]] = ("filesize", "numjobs")
     path_options: ClassVar[tuple[str, ...]] = ()
     engine_settings: ClassVar[tuple[str, ...]] = ("engine",)
@@ -310,11 +313,11 @@ class AnyJob(TaggedRecord):
         return self.target_iops_per_job is not None
 
     @property
-    def search_limit_text(self) -> str:
+    def search_criterion_text(self) -> str:
         """What a search keeps to without a limit on a latency; empty for nothing."""
         return ""
 
-    def meets_search_limit(self, values: Mapping[str, float | None]) -> bool:  # noqa: ARG002
+    def meets_search_criterion(self, values: Mapping[str, float | None]) -> bool:  # noqa: ARG002
         """Whether a run with these metrics keeps to it."""
         return True
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from iolab.analysis.busy import is_resource_full, is_resource_near_limit
+from iolab.analysis.busy import is_rate_limiting_resource_near_full, is_resource_full
 from iolab.analysis.check import (
     Check,
     CheckAnswer,
@@ -25,13 +25,13 @@ from iolab.core.host import is_emulator
 from iolab.core.metric import VerdictLevel
 from iolab.guests.guest import Accelerator, booted_guest_settings_of_run
 from iolab.guests.metrics import (
-    GuestSelfLimit,
+    GuestBottleneckEvidence,
+    guest_bottleneck_evidence,
     guest_cpu_shares,
     guest_iops_limit_uses,
-    guest_self_limit,
+    guests_that_were_own_bottleneck,
     guests_with_node_counted_cpu,
     hypervisor_results,
-    self_limited_guests,
 )
 from iolab.guests.nodes import (
     FleetByteCounts,
@@ -126,7 +126,7 @@ def check_limited_disk(view: RunView) -> CheckAnswer:
         return not_applicable_answer("No limit on any guest's disk.")
     fastest = max(uses, key=lambda use: use.busiest_sort_key)
     held = sum(is_resource_full(use.resource, use.share) for use in uses)
-    near = sum(is_resource_near_limit(use.resource, use.share) for use in uses)
+    near = sum(is_rate_limiting_resource_near_full(use.resource, use.share) for use in uses)
     evidence: EvidenceValues = {
         "limit_iops": limit,
         "guests_at_limit": held,
@@ -211,69 +211,80 @@ def check_guest_bound(view: RunView) -> CheckAnswer:
     if not guests:
         return not_applicable_answer(_NO_GUESTS)
     return worst_answer(
-        (_guest_self_limit_answer(guest, guest_self_limit(view, guest)) for guest in guests),
+        (
+            _guest_bottleneck_answer(guest, guest_bottleneck_evidence(view, guest))
+            for guest in guests
+        ),
         max_key="off",
     )
 
 
-def _guest_self_limit_answer(guest: Guest, self_limit: GuestSelfLimit) -> CheckAnswer:
-    engine, below = self_limit.engine_latency_ns, self_limit.hypervisor_latency_ns
+def _guest_bottleneck_answer(
+    guest: Guest, guest_bottleneck: GuestBottleneckEvidence
+) -> CheckAnswer:
+    engine, below = guest_bottleneck.engine_latency_ns, guest_bottleneck.hypervisor_latency_ns
     times = engine / below if engine is not None and below else None
     evidence: EvidenceValues = {
         "guest": guest.name,
-        "rho": self_limit.reached_depth_share,
+        "rho": guest_bottleneck.reached_depth_share,
         "engine_lat_ns": engine,
         "hypervisor_lat_ns": below,
         "times": times,
-        "run_share": self_limit.cpu_shares.run_share if self_limit.cpu_shares else None,
-        "wait_share": self_limit.cpu_shares.wait_share if self_limit.cpu_shares else None,
+        "run_share": guest_bottleneck.cpu_shares.run_share if guest_bottleneck.cpu_shares else None,
+        "wait_share": guest_bottleneck.cpu_shares.wait_share
+        if guest_bottleneck.cpu_shares
+        else None,
         "off": max(
-            1 - self_limit.reached_depth_share
-            if self_limit.reached_depth_share is not None
+            1 - guest_bottleneck.reached_depth_share
+            if guest_bottleneck.reached_depth_share is not None
             else 0.0,
             1 - 1 / max(times or 1, 1),
         ),
     }
-    if self_limit.is_below_requested_depth and self_limit.reached_depth_share is not None:
+    if (
+        guest_bottleneck.is_below_requested_depth
+        and guest_bottleneck.reached_depth_share is not None
+    ):
         return invalid_answer(
-            f"Of the requested I/Os, {percent_text(self_limit.reached_depth_share)} were in flight "
-            f"in {guest.name}"
-            f"{_vcpu_use_text(self_limit)}: the guest was the limit, not what it measured.",
+            f"Of the requested I/Os, {percent_text(guest_bottleneck.reached_depth_share)} "
+            f"were in flight in {guest.name}"
+            f"{_vcpu_use_text(guest_bottleneck)}: the guest was the limit, not what it measured.",
             **evidence,
         )
-    if self_limit.is_latency_inside_guest and engine is not None and below is not None:
+    if guest_bottleneck.is_latency_inside_guest and engine is not None and below is not None:
         text = (
             f"The generator in {guest.name} saw {format_ns(engine)} where its hypervisor "
-            f"took {format_ns(below)}{_vcpu_use_text(self_limit)}"
+            f"took {format_ns(below)}{_vcpu_use_text(guest_bottleneck)}"
         )
-        if self_limit.verdict_level is VerdictLevel.INVALID:
+        if guest_bottleneck.verdict_level is VerdictLevel.INVALID:
             return invalid_answer(f"{text}: most of the latency is its processors'.", **evidence)
         where = "in the guest, or on the way between the two"
         return indicative_answer(f"{text}: most of the latency was spent {where}.", **evidence)
-    if self_limit.reached_depth_share is None and below is None:
+    if guest_bottleneck.reached_depth_share is None and below is None:
         return unchecked_answer(
             f"{guest.name} has no queue that should be full, and its node does not count its I/Os",
             **evidence,
         )
     return valid_answer(
-        f"The guest {guest.name} kept up{_in_flight_share_clause(self_limit)}.", **evidence
+        f"The guest {guest.name} kept up{_in_flight_share_clause(guest_bottleneck)}.", **evidence
     )
 
 
-def _vcpu_use_text(self_limit: GuestSelfLimit) -> str:
+def _vcpu_use_text(guest_bottleneck: GuestBottleneckEvidence) -> str:
     """What its processors did meanwhile, for a sentence."""
-    if self_limit.cpu_shares is None:
+    if guest_bottleneck.cpu_shares is None:
         return ""
     return (
-        f", its processors ran {percent_text(self_limit.cpu_shares.run_share)} and waited "
-        f"{percent_text(self_limit.cpu_shares.wait_share)}"
+        f", its processors ran {percent_text(guest_bottleneck.cpu_shares.run_share)} and waited "
+        f"{percent_text(guest_bottleneck.cpu_shares.wait_share)}"
     )
 
 
-def _in_flight_share_clause(self_limit: GuestSelfLimit) -> str:
-    if self_limit.reached_depth_share is None:
+def _in_flight_share_clause(guest_bottleneck: GuestBottleneckEvidence) -> str:
+    if guest_bottleneck.reached_depth_share is None:
         return ", under a pace"
-    return f" with {percent_text(self_limit.reached_depth_share)} of the I/Os asked for in flight"
+    share = percent_text(guest_bottleneck.reached_depth_share)
+    return f" with {share} of the I/Os asked for in flight"
 
 
 @check("guest-bytes", "Bytes of guests and of their nodes")
@@ -413,7 +424,7 @@ class GuestAnalysis:
         HostKindCheckSlot.LATENCY: (check_guest_bound,),
         HostKindCheckSlot.PROCESSORS_FREE: (check_guest_starved,),
     }
-    self_limited_hosts = staticmethod(self_limited_guests)
+    hosts_that_were_own_bottleneck = staticmethod(guests_that_were_own_bottleneck)
     hosts_with_externally_counted_cpu_use = staticmethod(guests_with_node_counted_cpu)
     hypervisor_results = staticmethod(hypervisor_results)
     kind_specific_resource_uses = staticmethod(guest_iops_limit_uses)

@@ -257,7 +257,7 @@ class GuestCpuShares(Record):
     wait_share: float
 
 
-class GuestSelfLimit(Record):
+class GuestBottleneckEvidence(Record):
     """How far a guest was its own limit, and what tells; None for what is not known.
 
     `reached_depth_share` is the share of the I/Os asked for that were in flight, of a closed loop;
@@ -293,7 +293,7 @@ class GuestSelfLimit(Record):
         )
 
 
-def guest_self_limit(view: RunView, guest: Guest) -> GuestSelfLimit:
+def guest_bottleneck_evidence(view: RunView, guest: Guest) -> GuestBottleneckEvidence:
     """What is known of one guest; its job is I/O on files."""
     job = view.record.run.point.job_on_host(guest.name)
     flight = (
@@ -303,7 +303,7 @@ def guest_self_limit(view: RunView, guest: Guest) -> GuestSelfLimit:
     )
     enough = int(view.load.ios[guest.host_index].sum()) >= IOS_MIN
     kvm = guest.run.accelerator is Accelerator.KVM
-    limit = GuestSelfLimit(
+    evidence = GuestBottleneckEvidence(
         verdict_level=VerdictLevel.VALID,
         reached_depth_share=flight.reached_depth_share if flight else None,
         tolerance=flight.window_edge_tolerance_share if flight else 0.0,
@@ -318,10 +318,10 @@ def guest_self_limit(view: RunView, guest: Guest) -> GuestSelfLimit:
         if kvm
         else None,
     )
-    return replace(limit, verdict_level=_self_limit_verdict_level(limit))
+    return replace(evidence, verdict_level=_guest_bottleneck_verdict_level(evidence))
 
 
-def self_limited_guests(view: RunView) -> frozenset[str]:
+def guests_that_were_own_bottleneck(view: RunView) -> frozenset[str]:
     """The guests of which guest-bound says that they were their own limit.
 
     Other checks that would say it of them again leave it at that.
@@ -332,7 +332,7 @@ def self_limited_guests(view: RunView) -> frozenset[str]:
     return frozenset(
         guest.name
         for guest in guests
-        if guest_self_limit(view, guest).verdict_level is VerdictLevel.INVALID
+        if guest_bottleneck_evidence(view, guest).verdict_level is VerdictLevel.INVALID
     )
 
 
@@ -362,31 +362,34 @@ def guest_cpu_shares(view: RunView, guest: Guest) -> GuestCpuShares | None:
     return GuestCpuShares(use.vcpu_run_s / whole_s, use.vcpu_wait_s / whole_s)
 
 
-def _self_limit_verdict_level(self_limit: GuestSelfLimit) -> VerdictLevel:
-    if self_limit.is_below_requested_depth:
+def _guest_bottleneck_verdict_level(guest_bottleneck: GuestBottleneckEvidence) -> VerdictLevel:
+    if guest_bottleneck.is_below_requested_depth:
         return VerdictLevel.INVALID
-    if not self_limit.is_latency_inside_guest:
+    if not guest_bottleneck.is_latency_inside_guest:
         return VerdictLevel.VALID
     return (
-        VerdictLevel.INVALID if _are_guest_vcpus_saturated(self_limit) else VerdictLevel.INDICATIVE
+        VerdictLevel.INVALID
+        if _are_guest_vcpus_saturated(guest_bottleneck)
+        else VerdictLevel.INDICATIVE
     )
 
 
-def _are_guest_vcpus_saturated(self_limit: GuestSelfLimit) -> bool:
+def _are_guest_vcpus_saturated(guest_bottleneck: GuestBottleneckEvidence) -> bool:
     """Whether the guest's processors were in use, as its node and the guest itself count it.
 
     KVM polls for a while before a halted processor sleeps, and its node counts that as run: a guest
     that waits for fast devices would seem busy all the time.
     """
     if (
-        self_limit.cpu_shares is None
-        or self_limit.cpu_shares.run_share + self_limit.cpu_shares.wait_share
+        guest_bottleneck.cpu_shares is None
+        or guest_bottleneck.cpu_shares.run_share + guest_bottleneck.cpu_shares.wait_share
         < PROCESSORS_USED_SHARE
     ):
         return False
     return (
-        self_limit.busy_share is None
-        or self_limit.busy_share + self_limit.cpu_shares.wait_share >= PROCESSORS_USED_SHARE
+        guest_bottleneck.busy_share is None
+        or guest_bottleneck.busy_share + guest_bottleneck.cpu_shares.wait_share
+        >= PROCESSORS_USED_SHARE
     )
 
 

@@ -32,7 +32,7 @@ from iolab.guests.problems import (
 from iolab.guests.vm_table import VmTable, guest_settings_from_table, vm_table_with_valid_keys
 from iolab.study.build import build_host_spec
 from iolab.study.file import HostTable
-from iolab.study.forecast import VerdictLimit, point_digests
+from iolab.study.forecast import VerdictCap, point_digests
 from iolab.study.kinds import BootedHostDemand, KnownFacts
 from iolab.study.load_tables import StudyTable
 from iolab.study.tables import StudyTables
@@ -84,7 +84,7 @@ class GuestStudyKind:
         """How many I/Os a second each guest's disk is held to."""
         return settings.iops_limit if (settings := booted_guest_settings(study)) else None
 
-    def verdict_limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterator[VerdictLimit]:
+    def verdict_caps(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterator[VerdictCap]:
         """Disks that are held to a rate, which is then what is measured."""
         held = self.iops_limit_per_booted_host(study)
         if held is not None:
@@ -92,7 +92,7 @@ class GuestStudyKind:
                 f"guests' disks are held to {held} IOPS each: a rate that reaches it is the limit's"
             )
             hint = "leave vm.iops out where guests are not emulated"
-            yield VerdictLimit(
+            yield VerdictCap(
                 VerdictLevel.INDICATIVE, why, hint, point_digests(run.point for run in runs)
             )
 

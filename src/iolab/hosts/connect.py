@@ -240,10 +240,10 @@ def _create_host(
 
 
 def _default_ssh_connections(link_timeout_s: float) -> SshConnections:
-    from iolab.hosts.ssh import ssh_limits_for_timeout
+    from iolab.hosts.ssh import ssh_settings_for_timeout
     from iolab.hosts.ssh_host import SshConnections
 
-    return SshConnections(ssh_limits_for_timeout(link_timeout_s))
+    return SshConnections(ssh_settings_for_timeout(link_timeout_s))
 
 
 def _create_ssh_host(

@@ -138,12 +138,14 @@ class _EncodedColumns(Record):
     names: Sequence[str]
     metrics: Sequence[str]
 
-    def encode_kinds(self, scopes: SignedInts, names: SignedInts, metrics: SignedInts) -> Ints:
+    def encode_scopes_names_and_metrics(
+        self, scopes: SignedInts, names: SignedInts, metrics: SignedInts
+    ) -> Ints:
         """The kind of each row; ordered as scope, name, metric are."""
         wide = scopes.astype(np.int64) * len(self.names) + names
         return np.asarray(wide * len(self.metrics) + metrics)
 
-    def decode_kinds(self, kinds: Ints) -> tuple[Ints, Ints, Ints]:
+    def decode_scopes_names_and_metrics(self, kinds: Ints) -> tuple[Ints, Ints, Ints]:
         """Scope, name and metric of each kind."""
         wide, metric = np.divmod(kinds, len(self.metrics))
         scope, name = np.divmod(wide, len(self.names))
@@ -177,7 +179,7 @@ class _SampleLayouts:
 
     def _find_layouts(self, kinds: Ints) -> Iterator[_SampleLayout]:
         words = self._words
-        scope, name, metric = words.decode_kinds(kinds)
+        scope, name, metric = words.decode_scopes_names_and_metrics(kinds)
         for code, word in enumerate(words.scopes):
             inside = np.flatnonzero(scope == code)
             if not inside.size or (self._wanted is not None and word not in self._wanted):
@@ -266,7 +268,7 @@ def _blocks_of_irregular_rows(
 ) -> Iterator[CounterBlock]:
     """The blocks of a host whose rows come in any order."""
     sample, seq, real_ns = _sample_index_and_times(rows.seq, rows.real_ns)
-    scopes, names, metrics = columns.decode_kinds(rows.kind)
+    scopes, names, metrics = columns.decode_scopes_names_and_metrics(rows.kind)
     for code, word in enumerate(columns.scopes):
         inside = np.flatnonzero(scopes == code)
         if not inside.size or (wanted_scopes is not None and word not in wanted_scopes):
@@ -315,7 +317,7 @@ def _host_row_indexes_by_sample_source(
     if not separate_codes:
         return (host_rows,)
     rows = np.arange(*host_rows.indices(codes.size)) if isinstance(host_rows, slice) else host_rows
-    scopes, names, _ = columns.decode_kinds(kind_of[codes[rows]])
+    scopes, names, _ = columns.decode_scopes_names_and_metrics(kind_of[codes[rows]])
     parts = [rows[~np.isin(scopes, separate_codes)]]
     servers = [code for code in separate_codes if columns.scopes[code] in OF_SERVERS]
     parts.append(rows[np.isin(scopes, servers)])
@@ -352,7 +354,7 @@ def _name_columns_row_codes_and_kinds(
         codes, texts = np.arange(len(counters)), [column.tolist() for column in columns]
     placed = [_distinct_words_and_codes(text) for text in texts]
     words = _EncodedColumns(*(distinct for distinct, _ in placed))
-    return words, codes, words.encode_kinds(*(places for _, places in placed))
+    return words, codes, words.encode_scopes_names_and_metrics(*(places for _, places in placed))
 
 
 def _distinct_words_and_codes(column: Sequence[str]) -> tuple[list[str], Ints]:

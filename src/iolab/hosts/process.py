@@ -149,8 +149,8 @@ async def run_local_process(
         async with asyncio.timeout(limit_s):
             _, output, stderr = await asyncio.gather(
                 _write_stdin(process.stdin, stdin or b""),
-                _read_limited(process.stdout, output_bytes),
-                _read_limited(process.stderr, max(output_bytes, STDERR_BYTES)),
+                _read_at_most(process.stdout, output_bytes),
+                _read_at_most(process.stderr, max(output_bytes, STDERR_BYTES)),
             )
             return await process.wait(), output, stderr
     finally:
@@ -177,11 +177,11 @@ async def _write_stdin(stdin: asyncio.StreamWriter | None, content: bytes) -> No
     stdin.close()
 
 
-async def _read_limited(stream: asyncio.StreamReader | None, limit_bytes: int) -> bytes:
-    """The first `limit_bytes`; the rest is read and dropped, so that nobody waits for a pipe."""
+async def _read_at_most(stream: asyncio.StreamReader | None, max_bytes: int) -> bytes:
+    """The first `max_bytes`; the rest is read and dropped, so that nobody waits for a pipe."""
     kept = bytearray()
     while stream and (piece := await stream.read(1 << 16)):
-        kept += piece[: limit_bytes - len(kept)]
+        kept += piece[: max_bytes - len(kept)]
     return bytes(kept)
 
 

@@ -33,7 +33,7 @@ CLOSE_LIMIT_S: Final = 2.0
 """How long a connection may take to say good-bye before it is cut."""
 
 
-class SshLimits(Record):
+class SshLinkSettings(Record):
     """Limits of all ssh connections of a session, in seconds and counts.
 
     A host that says nothing is lost after `silence_s`: it is asked for a sign of life every
@@ -52,20 +52,20 @@ class SshLimits(Record):
         return self.keepalive_s * (self.keepalives + 1)
 
 
-DEFAULT_SSH_LIMITS: Final = SshLimits()
+DEFAULT_SSH_LINK_SETTINGS: Final = SshLinkSettings()
 """32 logins at once keep two cores busy with key exchange; more only make each wait longer. A
 login takes below a second in a data centre, and several behind slow name servers. A client under
 full load may starve its sshd for seconds, not for twenty; before that the silence of its agent is
 told. An agent that is told to end kills its processes and removes its files within ten."""
 
 
-def ssh_limits_for_timeout(link_timeout_s: float) -> SshLimits:
+def ssh_settings_for_timeout(link_timeout_s: float) -> SshLinkSettings:
     """Limits by which a silent host is lost through its agent's silence, and not before."""
     return replace(
-        DEFAULT_SSH_LIMITS,
+        DEFAULT_SSH_LINK_SETTINGS,
         keepalives=max(
-            DEFAULT_SSH_LIMITS.keepalives,
-            math.ceil(link_timeout_s / DEFAULT_SSH_LIMITS.keepalive_s),
+            DEFAULT_SSH_LINK_SETTINGS.keepalives,
+            math.ceil(link_timeout_s / DEFAULT_SSH_LINK_SETTINGS.keepalive_s),
         ),
     )
 
@@ -107,7 +107,7 @@ class LoginAttempt(Struct):
         return HostError(f"{self.description} {message}.", hint)
 
 
-def login_error(attempt: LoginAttempt, fault: Exception, limits: SshLimits) -> HostError:
+def login_error(attempt: LoginAttempt, fault: Exception, settings: SshLinkSettings) -> HostError:
     """The error for a login that failed; `fault` is what asyncssh or the kernel raised."""
     match fault:
         case asyncssh.HostKeyNotVerifiable():
@@ -130,7 +130,7 @@ def login_error(attempt: LoginAttempt, fault: Exception, limits: SshLimits) -> H
                 "See that its sshd runs, and that the jump host may forward connections to it.",
             )
         case TimeoutError():
-            return _timeout_error(attempt, limits)
+            return _timeout_error(attempt, settings)
         case asyncssh.Error():
             return attempt.to_error(
                 f"({attempt.address_text}) broke off while logging in: {_fault_text(fault)}",
@@ -143,10 +143,10 @@ def login_error(attempt: LoginAttempt, fault: Exception, limits: SshLimits) -> H
     )
 
 
-def connection_loss_reason(fault: Exception, limits: SshLimits) -> str:
+def connection_loss_reason(fault: Exception, settings: SshLinkSettings) -> str:
     """Why a connection that stood was lost, for people."""
     if isinstance(fault, asyncssh.ConnectionLost) and "keepalive" in fault.reason:
-        return f"it gave no sign of life for {limits.silence_s:g} s"
+        return f"it gave no sign of life for {settings.silence_s:g} s"
     if isinstance(fault, asyncssh.ConnectionLost | ConnectionError):
         return "its sshd closed the connection"
     return _fault_text(fault)
@@ -180,8 +180,8 @@ def _host_key_error(attempt: LoginAttempt, fault: asyncssh.HostKeyNotVerifiable)
     )
 
 
-def _timeout_error(attempt: LoginAttempt, limits: SshLimits) -> HostError:
-    within = f"within {limits.login_timeout_s:g} s"
+def _timeout_error(attempt: LoginAttempt, settings: SshLinkSettings) -> HostError:
+    within = f"within {settings.login_timeout_s:g} s"
     if not attempt.has_answered:
         return attempt.to_error(
             f"does not answer at {attempt.address_text} {within}",
@@ -234,16 +234,16 @@ class SshRunner:
     """Runs programs over one connection."""
 
     def __init__(
-        self, host_name: str, connection: asyncssh.SSHClientConnection, limits: SshLimits
+        self, host_name: str, connection: asyncssh.SSHClientConnection, settings: SshLinkSettings
     ) -> None:
         self.host = host_name
         self.connection = connection
-        self._limits = limits
+        self._settings = settings
 
     async def start(self, *words: str, limit_s: float = STEP_LIMIT_S) -> SshLink:
         """Start a program of plain words. Raises HostError."""
         line = quoted_command_line(*words)
-        link = SshLink(self._limits)
+        link = SshLink(self._settings)
         try:
             async with asyncio.timeout(limit_s):
                 await self.connection.create_session(
@@ -307,8 +307,8 @@ def quoted_command_line(*words: str) -> str:
 class SshLink(asyncssh.SSHClientSession[bytes]):
     """A running program: implements `host.AgentLink`, its reader and writer as asyncio's own."""
 
-    def __init__(self, limits: SshLimits) -> None:
-        self._limits = limits
+    def __init__(self, settings: SshLinkSettings) -> None:
+        self._settings = settings
         self.reader = asyncio.StreamReader()
         self._closed = asyncio.Event()
         self._room = asyncio.Event()
@@ -346,7 +346,7 @@ class SshLink(asyncssh.SSHClientSession[bytes]):
         """Close its input, wait, then cut the channel and let the connection go."""
         self.close()
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._limits.close_timeout_s):
+            async with asyncio.timeout(self._settings.close_timeout_s):
                 await self._closed.wait()
         self.abort()
         if self.release_connection is not None:
@@ -422,7 +422,7 @@ class SshLink(asyncssh.SSHClientSession[bytes]):
     def connection_lost(self, exc: Exception | None) -> None:
         """The channel is closed: after the program's end, or with its connection."""
         if exc is not None:
-            self._loss = connection_loss_reason(exc, self._limits)
+            self._loss = connection_loss_reason(exc, self._settings)
         self._closed.set()
         self._room.set()
         self.reader.feed_eof()

@@ -30,10 +30,10 @@ from iolab.hosts.push import (
 )
 from iolab.hosts.ssh import (
     CLOSE_LIMIT_S,
-    DEFAULT_SSH_LIMITS,
+    DEFAULT_SSH_LINK_SETTINGS,
     JUMP_HOSTS_MAX,
     LoginAttempt,
-    SshLimits,
+    SshLinkSettings,
     SshRunner,
     login_error,
 )
@@ -82,10 +82,12 @@ class _SharedJumpLogin(Struct):
 class SshConnections:
     """All ssh logins of one session. `config` replaces ~/.ssh/config."""
 
-    def __init__(self, limits: SshLimits = DEFAULT_SSH_LIMITS, config: Path | None = None) -> None:
-        self.limits = limits
+    def __init__(
+        self, settings: SshLinkSettings = DEFAULT_SSH_LINK_SETTINGS, config: Path | None = None
+    ) -> None:
+        self.settings = settings
         self._config = config
-        self._slots = asyncio.Semaphore(limits.max_concurrent_logins)
+        self._slots = asyncio.Semaphore(settings.max_concurrent_logins)
         self._logins: dict[SshRoute, _SharedJumpLogin] = {}
         self._known: dict[tuple[str, ...], asyncssh.SSHKnownHosts] = {}
 
@@ -195,9 +197,9 @@ class SshConnections:
             "x11_forwarding": False,
             "command": None,
             "request_pty": False,
-            "keepalive_interval": self.limits.keepalive_s,
-            "keepalive_count_max": self.limits.keepalives,
-            "login_timeout": self.limits.login_timeout_s,
+            "keepalive_interval": self.settings.keepalive_s,
+            "keepalive_count_max": self.settings.keepalives,
+            "login_timeout": self.settings.login_timeout_s,
             # To leave it out would read no file; the empty tuple stands for ~/.ssh/config.
             "config": () if self._config is None else [str(self._config)],
         }
@@ -226,7 +228,7 @@ class SshConnections:
         attempt = prepared.attempt
         async with self._slots:
             try:
-                async with asyncio.timeout(self.limits.login_timeout_s):
+                async with asyncio.timeout(self.settings.login_timeout_s):
                     return await asyncssh.connect(
                         **prepared.arguments,
                         tunnel=tunnel,
@@ -234,7 +236,7 @@ class SshConnections:
                         client_factory=lambda: _LoginObserver(prepared),
                     )
             except (OSError, ValueError, asyncssh.Error) as fault:
-                raise login_error(attempt, fault, self.limits) from None
+                raise login_error(attempt, fault, self.settings) from None
 
 
 class _PreparedLogin(Struct):
@@ -412,7 +414,7 @@ class SshHost(Host):
         """Log in, push the agent if need be, and start it."""
         entry = await self._logins.acquire_session(self.name, self.spec.ssh or SshRoute(self.name))
         try:
-            runner = SshRunner(self.name, entry.connection, self._logins.limits)
+            runner = SshRunner(self.name, entry.connection, self._logins.settings)
             async with open_host_file_operations(runner) as landing:
                 remote = await install_agent(landing, self._agent)
             link = await runner.start(remote)

@@ -12,7 +12,7 @@ from msgspec import field
 
 from iolab.analysis.energy_cost import EnergyCost, are_only_clients_metered, yearly_energy_cost
 from iolab.analysis.points import PointSummary
-from iolab.core.configuration import LATENCY_METRIC_KEYS, Configuration, limit_metric_text
+from iolab.core.configuration import LATENCY_METRIC_KEYS, Configuration, latency_limit_metric_text
 from iolab.core.metric import Metric, VerdictLevel
 from iolab.core.metric_spec import (
     BetterDirection,
@@ -31,7 +31,7 @@ from iolab.published.audit.document import (
 from iolab.published.recomputed import printed_best_values
 from iolab.record import Record
 from iolab.report.numbers import value_text
-from iolab.study.load_tables import parse_limit
+from iolab.study.load_tables import parse_latency_limit
 
 PER_SECOND: Final = "1/s"
 BYTES_PER_SECOND: Final = "bytes/s"
@@ -137,7 +137,7 @@ def parse_requirement(text: str) -> MinimumRate | MaximumMetric:
         return _parse_rate(text, rate)
     latency = _LATENCY.fullmatch(text)
     if latency is not None:
-        limit = parse_limit(latency["limit"])
+        limit = parse_latency_limit(latency["limit"])
         if limit is not None:
             return MaximumMetric(latency["workload"], limit.metric, limit.latency_ns)
         name = latency["limit"].partition("<=")[0].strip()
@@ -202,7 +202,7 @@ def _lower_is_better_specs_by_name() -> dict[str, MetricSpec]:
 def _parse_maximum(text: str, spec: MetricSpec) -> float | None:
     """A time in ns, or a plain number above 0; None for anything else."""
     if spec.unit == "ns":
-        limit = parse_limit(f"mean <={text}")
+        limit = parse_latency_limit(f"mean <={text}")
         return None if limit is None else limit.latency_ns
     number = _NUMBER.fullmatch(text)
     if number is None or float(number[1]) <= 0:
@@ -214,7 +214,7 @@ def maximum_metric_name(need: MaximumMetric) -> str:
     """A latency as it is written."""
     if is_load_declared_metric(need.metric):
         return _requirement_metric_name(metric_spec(need.metric))
-    return limit_metric_text(need.metric)
+    return latency_limit_metric_text(need.metric)
 
 
 class OfferedPoint(Record):

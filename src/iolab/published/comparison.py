@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from iolab.core.configuration import Configuration
 from iolab.core.host import HostFacts
-from iolab.core.metric import VerdictLevel, worst_level
+from iolab.core.metric import VerdictLevel, worst_verdict_level
 from iolab.core.metric_spec import BetterDirection
 from iolab.core.study import Study
 from iolab.published.audit.document import FigureRange, key_text
@@ -289,7 +289,7 @@ def _ratios_sentence(
         if ratios:
             low, high = f"{min(ratios):.2g}", f"{max(ratios):.2g}"
             parts.append(f"{name} {low} times" if low == high else f"{name} {low} to {high} times")
-    worst = worst_level(pair.verdict_level for pair in pairs)
+    worst = worst_verdict_level(pair.verdict_level for pair in pairs)
     trust = "all valid" if worst is VerdictLevel.VALID else f"at worst {worst.value}"
     return f"For {noun}, {list_text(parts)} what is published of {system_name}; {trust} here."
 

@@ -101,11 +101,14 @@ def build_answer(
     best_charts_section: ReportSection | None,
 ) -> BriefAnswer:
     """The first page of a brief with these best figures; `best_charts_section` draws them."""
-    from iolab.report.bottleneck import bottlenecks_sentence, rows_with_limit_texts
+    from iolab.report.bottleneck import bottlenecks_sentence, rows_with_bottleneck_texts
     from iolab.report.conclusion import conclusion_sentences
     from iolab.report.provenance import repeats_sentence, scale_sentence, verdicts_sentence
 
-    rows, anchors = rows_with_limit_texts(brief, workload_rows(best_figures)), brief.run_anchors
+    rows, anchors = (
+        rows_with_bottleneck_texts(brief, workload_rows(best_figures)),
+        brief.run_anchors,
+    )
     costs = cost_capacity_rows(brief, best_figures)
     labels = {name: style.label for name, style in brief.series_styles.items()}
     failed = _failed_runs_text(brief)

@@ -363,9 +363,7 @@ def build_best_figure(
     if best is None:
         return BestFigure(*place, UNKNOWN_METRIC)
     key = best.median_run.key
-    reason = gravest_code_and_text_of_first_run_at_level(
-        (best.median_run, *best.results), best.verdict_level
-    )
+    reason = code_and_text_of_gravest_check((best.median_run, *best.results), best.verdict_level)
     better = metric_spec(headline.workload.headline_or_rate_metric).better
     return BestFigure(
         *place,
@@ -454,7 +452,7 @@ def operation_latencies_text(operation_names_and_texts: Sequence[tuple[str, str]
     return " / ".join(f"{text} {word}" for word, text in operation_names_and_texts)
 
 
-def gravest_code_and_text_of_first_run_at_level(
+def code_and_text_of_gravest_check(
     runs: Iterable[RunResult], verdict_level: VerdictLevel
 ) -> tuple[str, str]:
     """Why runs are of a level: code and sentence of the gravest objection; empty for none.

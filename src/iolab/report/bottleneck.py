@@ -24,7 +24,7 @@ from iolab.core.metric_spec import metric_spec
 from iolab.core.resources import Resource, ResourceUse, RunResources
 from iolab.core.run import RunKey
 from iolab.core.study import Study
-from iolab.report.best import gravest_code_and_text_of_first_run_at_level
+from iolab.report.best import code_and_text_of_gravest_check
 from iolab.report.check_pages import check_phrase
 from iolab.report.numbers import DASH, axis_name_text, metric_value_text, value_text
 from iolab.report.phrases import (
@@ -246,7 +246,7 @@ def _busiest_resource_texts(resources: RunResources) -> Iterator[str]:
             yield text.format(name=use.name, share=percent_text(use.share))
 
 
-def _device_limit_predicate(finding: BottleneckFinding) -> str:
+def _device_bottleneck_predicate(finding: BottleneckFinding) -> str:
     use = finding.decision.limiting_use
     if use is None or finding.decision.step is None:
         return "is limited by a device"
@@ -269,7 +269,7 @@ def _load_step_text(finding: BottleneckFinding) -> str:
     )
 
 
-def _unproven_device_limit_predicate(finding: BottleneckFinding) -> str:
+def _unproven_device_bottleneck_predicate(finding: BottleneckFinding) -> str:
     use = finding.decision.limiting_use
     if use is None:
         return _no_bottleneck_predicate(finding)
@@ -294,7 +294,7 @@ def _device_latency_share_clause(finding: BottleneckFinding) -> str:
     return "" if at_device is None else f" and took {percent_text(at_device)} of the latency"
 
 
-def _processor_limit_predicate(finding: BottleneckFinding) -> str:
+def _processor_bottleneck_predicate(finding: BottleneckFinding) -> str:
     use = finding.decision.limiting_use
     share = _use_share_text(use) if use else ""
     where = resource_and_host_text(use) if use else "processors"
@@ -318,7 +318,7 @@ def _core_limit_predicate(finding: BottleneckFinding) -> str:
     return f"is limited by {resource_and_host_text(use)}: {busy}"
 
 
-def _job_processor_limit_predicate(finding: BottleneckFinding) -> str:
+def _job_processor_bottleneck_predicate(finding: BottleneckFinding) -> str:
     use, every = finding.decision.limiting_use, finding.resources.busiest_use(Resource.PROCESSORS)
     if use is None:
         return _no_bottleneck_predicate(finding)
@@ -330,7 +330,7 @@ def _job_processor_limit_predicate(finding: BottleneckFinding) -> str:
     )
 
 
-def _port_limit_predicate(finding: BottleneckFinding) -> str:
+def _port_bottleneck_predicate(finding: BottleneckFinding) -> str:
     use = finding.decision.limiting_use
     if use is None or use.rate is None:
         return _no_bottleneck_predicate(finding)
@@ -368,7 +368,7 @@ def _study_set_disk_limit_predicate(finding: BottleneckFinding) -> str:
     )
 
 
-def _target_rate_limit_predicate(finding: BottleneckFinding) -> str:
+def _target_rate_bottleneck_predicate(finding: BottleneckFinding) -> str:
     flight = finding.resources.concurrency
     if flight is None or flight.target_rate is None:
         return "is limited by the requested rate"
@@ -377,14 +377,14 @@ def _target_rate_limit_predicate(finding: BottleneckFinding) -> str:
     return f"is limited by the requested rate: {kept} of {rate} were kept"
 
 
-def _think_time_limit_predicate(finding: BottleneckFinding) -> str:
+def _think_time_bottleneck_predicate(finding: BottleneckFinding) -> str:
     return (
         "is limited by the pauses that its load makes between "
         f"I/Os{busiest_resources_suffix(finding.resources)}"
     )
 
 
-def _queue_depth_one_limit_predicate(finding: BottleneckFinding) -> str:
+def _queue_depth_one_bottleneck_predicate(finding: BottleneckFinding) -> str:
     flight = finding.resources.concurrency
     text = "is limited by its load of one I/O at a time"
     # Its latency is that of the point, not of the one run that was watched.
@@ -406,7 +406,7 @@ def _unsaturated_load_predicate(finding: BottleneckFinding) -> str:
     return f"{_verb_by_certainty(finding)} not saturated: {tried}"
 
 
-def _engine_limit_predicate(finding: BottleneckFinding) -> str:
+def _engine_bottleneck_predicate(finding: BottleneckFinding) -> str:
     flight = finding.resources.concurrency
     if flight is None:
         return _no_bottleneck_predicate(finding)
@@ -415,7 +415,7 @@ def _engine_limit_predicate(finding: BottleneckFinding) -> str:
     return f"is limited by its engine: {kept}{busiest_resources_suffix(finding.resources)}"
 
 
-def _software_limit_predicate(finding: BottleneckFinding) -> str:
+def _software_bottleneck_predicate(finding: BottleneckFinding) -> str:
     kinds = "as by locks, serial work or a limit that it sets"
     return (
         f"is limited by software, {kinds}: {_load_step_without_busy_resource_text(finding)}"
@@ -423,7 +423,7 @@ def _software_limit_predicate(finding: BottleneckFinding) -> str:
     )
 
 
-def _unwatched_rate_limit_predicate(finding: BottleneckFinding) -> str:
+def _unwatched_bottleneck_predicate(finding: BottleneckFinding) -> str:
     repeats = finding.decision.repeats
     short = len(repeats.short_rates) if repeats else 0
     whose = f"{repeats.count - short} of its {repeats.count}" if repeats and short else "its"
@@ -442,7 +442,7 @@ def short_repeats_text(repeats: RepeatsOfRate | None, unit: str) -> str:
     return f"{len(repeats.short_rates)} of {repeats.count} repeats fell short: {rates}"
 
 
-def _unobserved_limit_predicate(finding: BottleneckFinding) -> str:
+def _unobserved_bottleneck_predicate(finding: BottleneckFinding) -> str:
     return f"has met a limit that was not watched: {_load_step_without_busy_resource_text(finding)}"
 
 
@@ -469,22 +469,22 @@ def _no_bottleneck_predicate(finding: BottleneckFinding) -> str:
 
 
 _CAUSE_TEXTS: Final[Mapping[BottleneckCause, Callable[[BottleneckFinding], str]]] = {
-    BottleneckCause.DEVICE: _device_limit_predicate,
-    BottleneckCause.DEVICE_OPEN: _unproven_device_limit_predicate,
-    BottleneckCause.PROCESSORS: _processor_limit_predicate,
+    BottleneckCause.DEVICE: _device_bottleneck_predicate,
+    BottleneckCause.DEVICE_OPEN: _unproven_device_bottleneck_predicate,
+    BottleneckCause.PROCESSORS: _processor_bottleneck_predicate,
     BottleneckCause.CORE: _core_limit_predicate,
-    BottleneckCause.JOB: _job_processor_limit_predicate,
-    BottleneckCause.PORT: _port_limit_predicate,
+    BottleneckCause.JOB: _job_processor_bottleneck_predicate,
+    BottleneckCause.PORT: _port_bottleneck_predicate,
     BottleneckCause.IO_LIMIT: _cgroup_io_limit_predicate,
     BottleneckCause.DISK_LIMIT: _study_set_disk_limit_predicate,
-    BottleneckCause.RATE: _target_rate_limit_predicate,
-    BottleneckCause.PACE: _think_time_limit_predicate,
-    BottleneckCause.ONE_AT_A_TIME: _queue_depth_one_limit_predicate,
+    BottleneckCause.RATE: _target_rate_bottleneck_predicate,
+    BottleneckCause.PACE: _think_time_bottleneck_predicate,
+    BottleneckCause.ONE_AT_A_TIME: _queue_depth_one_bottleneck_predicate,
     BottleneckCause.LOAD: _unsaturated_load_predicate,
-    BottleneckCause.ENGINE: _engine_limit_predicate,
-    BottleneckCause.SOFTWARE: _software_limit_predicate,
-    BottleneckCause.UNWATCHED_RATE_LIMIT: _unwatched_rate_limit_predicate,
-    BottleneckCause.BEYOND: _unobserved_limit_predicate,
+    BottleneckCause.ENGINE: _engine_bottleneck_predicate,
+    BottleneckCause.SOFTWARE: _software_bottleneck_predicate,
+    BottleneckCause.UNWATCHED_RATE_LIMIT: _unwatched_bottleneck_predicate,
+    BottleneckCause.BEYOND: _unobserved_bottleneck_predicate,
     BottleneckCause.NONE: _no_bottleneck_predicate,
 }
 """What is said of each."""
@@ -534,7 +534,7 @@ def bottlenecks_section(brief: Brief) -> ReportSection | None:
     if not limits:
         return None
     note = f"{_LAWS_NOTE} {_SHARES_NOTE}"
-    shares = (best_point_limits_table(study, limits, brief.run_anchors), note)
+    shares = (best_point_bottlenecks_table(study, limits, brief.run_anchors), note)
     names = (busiest_resources_table(study, limits), _NAMES_NOTE)
     repeats = any(len(best.run_keys) > 1 for best in brief.best_points)
     evidence_note = _EVIDENCE_NOTE if repeats else ""
@@ -564,7 +564,7 @@ def bottlenecks_table(
     unknown = [limit for limit in bottlenecks if limit.decision.cause is BottleneckCause.NONE]
     rates = _run_rate_texts_unlike_point_mean(study, known, points)
     rows = (
-        _configuration_limit_rows(study, known, points)
+        _configuration_bottleneck_rows(study, known, points)
         if several
         else [
             row_of_cells(
@@ -592,7 +592,7 @@ def bottlenecks_table(
     return Table(TITLE, columns, tuple(rows))
 
 
-def _configuration_limit_rows(
+def _configuration_bottleneck_rows(
     study: Study, bottlenecks: Sequence[BottleneckFinding], points: Sequence[PointSummary]
 ) -> list[tuple[Cell, ...]]:
     """A row for each kind of limit of each configuration, with the workloads that meet it."""
@@ -667,7 +667,7 @@ def _most_helpful_next_steps(
     return [step for step, _ in steps.most_common(STEPS_SHOWN)]
 
 
-def rows_with_limit_texts(brief: Brief, rows: Sequence[WorkloadRow]) -> list[WorkloadRow]:
+def rows_with_bottleneck_texts(brief: Brief, rows: Sequence[WorkloadRow]) -> list[WorkloadRow]:
     """The rows, each figure with what limits it, unless one sentence tells it of all.
 
     Then only with repeats that fell short of it.
@@ -683,8 +683,8 @@ def rows_with_limit_texts(brief: Brief, rows: Sequence[WorkloadRow]) -> list[Wor
     return [
         replace(
             row,
-            limit_texts=tuple(
-                (limit.configuration, _limit_of_figure_text(limit, row))
+            bottleneck_texts=tuple(
+                (limit.configuration, _bottleneck_of_best_figure_text(limit, row))
                 for limit in shown
                 if limit.workload == row.figures[0].workload
             ),
@@ -697,7 +697,7 @@ def _has_short_repeats(finding: BottleneckFinding) -> bool:
     return finding.decision.repeats is not None and bool(finding.decision.repeats.short_rates)
 
 
-def _limit_of_figure_text(finding: BottleneckFinding, workload_row: WorkloadRow) -> str:
+def _bottleneck_of_best_figure_text(finding: BottleneckFinding, workload_row: WorkloadRow) -> str:
     """What limits a figure, of a limit on its own rate how much that is.
 
     A figure beyond it is told, and an interval that reaches beyond: no mean of long runs can.
@@ -771,14 +771,14 @@ def bottlenecks_sentence(study: Study, bottlenecks: Sequence[BottleneckFinding])
     if rising:
         several = counted_noun(len(bottlenecks), "best point")
         sentences.append(f"Not saturated, so more load may give more: {len(rising)} of {several}.")
-    sentences += _shared_limit_sentences(study, met)
+    sentences += _shared_bottleneck_sentences(study, met)
     if sentences:
         return " ".join(sentences)
     unknown = "What limits the best points is not known: nothing watched was at its limit."
     return unknown if bottlenecks else ""
 
 
-def _shared_limit_sentences(
+def _shared_bottleneck_sentences(
     study: Study, bottlenecks: Sequence[BottleneckFinding]
 ) -> Iterator[str]:
     """Configurations that a limit holds at one rate: what they have in common is no SSD's.
@@ -884,7 +884,7 @@ def _next_rate_step_text(finding: BottleneckFinding, points: Sequence[PointSumma
     if not lost:
         return recommended_step_text(finding)
     point, runs = min(lost, key=lambda item: item[0].key.axis_values)
-    code, _ = gravest_code_and_text_of_first_run_at_level(runs, VerdictLevel.INVALID)
+    code, _ = code_and_text_of_gravest_check(runs, VerdictLevel.INVALID)
     why = f" ({check_phrase(code)})" if code else ""
     return (
         f"{point_place_phrase(point.key.axis_values)} was tried and was not kept{why}: "
@@ -1145,7 +1145,7 @@ def _share_range_text(shares: Sequence[float]) -> str:
     return high if low == high else f"{low.removesuffix(' %')} to {high}"
 
 
-def best_point_limits_table(
+def best_point_bottlenecks_table(
     study: Study, bottlenecks: Sequence[BottleneckFinding], anchors: RunAnchors
 ) -> Table:
     """A row for each best point: its limit, then how much of each resource was used."""

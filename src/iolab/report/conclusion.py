@@ -90,14 +90,14 @@ def _machine_count_sentence(brief: Brief) -> str:
     """How many machines to plan for, where the study asks for that."""
     if brief.study.answer is not AnswerKind.MACHINES:
         return ""
-    from iolab.report.machines import scaling_limits
+    from iolab.report.machines import scaling_extents
 
-    carried = list(scaling_limits(brief.study, brief.points))
+    carried = list(scaling_extents(brief.study, brief.points))
     if not carried:
         return ""  # the answer says so
-    fewest = min(carried, key=lambda row: (row.load, not row.is_limit_reached))
+    fewest = min(carried, key=lambda row: (row.load, not row.did_rate_stop_growing))
     what = f"{axis_name_text(fewest.axis_name)} {fewest.load}"
-    if fewest.is_limit_reached:
+    if fewest.did_rate_stop_growing:
         return f"Plan for {what} at most: beyond, more of them add little throughput."
     return f"Plan for {what} at least; measure more of them to find the limit."
 

@@ -106,14 +106,14 @@ def _machine_count_facts(brief: Brief) -> Iterator[FastFact]:
     """How many machines are carried, where the study asks for that."""
     if brief.study.answer is not AnswerKind.MACHINES:
         return
-    from iolab.report.machines import scaling_limits
+    from iolab.report.machines import scaling_extents
 
-    carried = scaling_limits(brief.study, brief.points)
+    carried = scaling_extents(brief.study, brief.points)
     for owner in brief.study.configurations:
         rows = [row for row in carried if row.configuration == owner.id]
         if rows:
-            fewest = min(rows, key=lambda row: (row.load, not row.is_limit_reached))
-            value = str(fewest.load) if fewest.is_limit_reached else f"≥ {fewest.load}"
+            fewest = min(rows, key=lambda row: (row.load, not row.did_rate_stop_growing))
+            value = str(fewest.load) if fewest.did_rate_stop_growing else f"≥ {fewest.load}"
             yield FastFact(
                 value, axis_name_text(fewest.axis_name), f"{fewest.title}, {fewest.rate_text}"
             )

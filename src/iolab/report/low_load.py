@@ -13,7 +13,7 @@ from iolab.core.metric import Metric, VerdictLevel
 from iolab.core.metric_spec import BetterDirection
 from iolab.core.workload import Direction, NamedOperation
 from iolab.record import Record
-from iolab.report.best import disagreeing_repeats_text, gravest_code_and_text_of_first_run_at_level
+from iolab.report.best import code_and_text_of_gravest_check, disagreeing_repeats_text
 from iolab.report.numbers import (
     DASH,
     MAYBE_CHANCE,
@@ -77,7 +77,7 @@ class PointLatency(Record):
             return "reads and writes together" if len(job.data_directions) > 1 else ""
         own = (
             operation
-            for operation in job.limited_operations
+            for operation in job.operations_for_latency_limit
             if self.metric_key in _mean_and_p99_latency_keys(operation)
         )
         return next((operation.display_name.replace("-", " ") for operation in own), "")
@@ -113,7 +113,7 @@ def _latency_key(point: PointSummary, job: AnyJob, latency_name: str) -> str | N
     """
     of_operation = [
         f"{operation.key}_"
-        for operation in job.limited_operations
+        for operation in job.operations_for_latency_limit
         if point.metric_value(operation.latency_key("mean")) is not None
     ]
     keys = (f"{prefix}{latency_name}" for prefix in of_operation[:1] or _PREFIXES)
@@ -249,7 +249,7 @@ def _invalid_or_failed_figures(points: Sequence[PointSummary]) -> dict[str, Conf
     for point in points:
         owner = point.key.configuration
         if not point.is_trusted and owner not in lost and point.key.axis_values == common:
-            _, why = gravest_code_and_text_of_first_run_at_level(point.runs, VerdictLevel.INVALID)
+            _, why = code_and_text_of_gravest_check(point.runs, VerdictLevel.INVALID)
             lost[owner] = ConfigurationFigure(owner, NOT_MEASURABLE, note=why)
     return lost
 

@@ -26,10 +26,10 @@ TOO_FEW_COUNTS: Final = "too few of the measured numbers of machines have a usab
 """Why it is not known how many are carried."""
 
 
-class ScalingLimit(Record):
+class ScalingExtent(Record):
     """How many machines one workload was carried for: its rate grew up to `load` on `axis_name`.
 
-    `is_limit_reached` is False where `load` is the most that was measured. `machine_count`
+    `did_rate_stop_growing` is False where `load` is the most that was measured. `machine_count`
     are those of all nodes together, `rate_text` is their rate.
     """
 
@@ -38,12 +38,12 @@ class ScalingLimit(Record):
     axis_name: str
     load: int
     machine_count: int
-    is_limit_reached: bool
+    did_rate_stop_growing: bool
     rate_text: str
     verdict_level: VerdictLevel
 
 
-def scaling_limits(study: Study, points: Sequence[PointSummary]) -> Iterator[ScalingLimit]:
+def scaling_extents(study: Study, points: Sequence[PointSummary]) -> Iterator[ScalingExtent]:
     """A row for each configuration, workload and value of its other axes that has enough loads."""
     for configuration in study.configurations:
         for workload in study.workloads:
@@ -57,15 +57,15 @@ def scaling_limits(study: Study, points: Sequence[PointSummary]) -> Iterator[Sca
             if axis is not None and workload.headline_metric is not None:
                 for fixed, curve in trusted_curves_by_other_axis_values(members, axis):
                     if len(curve) >= BEND_LOADS_MIN:
-                        yield _scaling_limit_of_curve(workload, axis, fixed, curve)
+                        yield _scaling_extent_of_curve(workload, axis, fixed, curve)
 
 
-def _scaling_limit_of_curve(
+def _scaling_extent_of_curve(
     workload: Workload,
     axis_name: str,
     fixed_axis_values: AxisValues,
     curve_points: Sequence[PointSummary],
-) -> ScalingLimit:
+) -> ScalingExtent:
     rate = workload.headline_metric or ""
     last = next(
         (
@@ -76,13 +76,13 @@ def _scaling_limit_of_curve(
         None,
     )
     point = curve_points[-1] if last is None else last
-    return ScalingLimit(
+    return ScalingExtent(
         configuration=point.key.configuration,
         title=workload_and_axis_values_title(workload, fixed_axis_values),
         axis_name=axis_name,
         load=point.load_on_axis(axis_name),
         machine_count=len(point.runs[0].hosts),
-        is_limit_reached=last is not None,
+        did_rate_stop_growing=last is not None,
         rate_text=metric_value_text(point.metrics.get(rate)),
         verdict_level=point.verdict_level,
     )
@@ -100,26 +100,26 @@ def _is_gain_worthwhile(
     )
 
 
-def scaling_limits_sentence(study: Study, limits: Sequence[ScalingLimit]) -> str:
+def scaling_extents_sentence(study: Study, extents: Sequence[ScalingExtent]) -> str:
     """How many machines each configuration carries, by the workload that it carries fewest for."""
     titles = study.configuration_titles
     texts = []
-    for owner, rows in groupby(limits, key=lambda row: row.configuration):
+    for owner, rows in groupby(extents, key=lambda row: row.configuration):
         name = titles[owner] if len(study.configurations) > 1 else "The target"
         texts.append(f"{name} carries {_fewest_machines_text(list(rows))}")
     return f"{'; '.join(texts)}."
 
 
-def _fewest_machines_text(rows: Sequence[ScalingLimit]) -> str:
+def _fewest_machines_text(rows: Sequence[ScalingExtent]) -> str:
     """The number of machines of the heaviest workload, then where the others end."""
-    fewest = min(rows, key=lambda row: (row.load, not row.is_limit_reached))
+    fewest = min(rows, key=lambda row: (row.load, not row.did_rate_stop_growing))
     unit = axis_name_text(fewest.axis_name)
     whole = f" ({fewest.machine_count} in all)" if fewest.axis_name == VMS_PER_NODE_AXIS else ""
     doubt = ", indicative" if fewest.verdict_level is VerdictLevel.INDICATIVE else ""
     place = f"{fewest.title}, {fewest.rate_text}{doubt}"
-    if not fewest.is_limit_reached:
+    if not fewest.did_rate_stop_growing:
         return f"at least {fewest.load} {unit}{whole}, the most that were measured ({place})"
     text = f"{fewest.load} {unit}{whole}; beyond, more of them add little throughput ({place})"
-    more = sorted({(row.load, row.is_limit_reached) for row in rows} - {(fewest.load, True)})
+    more = sorted({(row.load, row.did_rate_stop_growing) for row in rows} - {(fewest.load, True)})
     others = list_text([f"{'' if limit else 'at least '}{load}" for load, limit in more])
     return f"{text}; for other workloads {others}" if others else text

@@ -133,7 +133,7 @@ class WorkloadRow(Record):
 
     `indistinguishable` cannot be told from it by their intervals. `undecided_reason` says why a
     lead has no interval; `relative_lead` is how much the best is better than the next, as a share.
-    `limit_texts` are what limits the figures, by configuration.
+    `bottleneck_texts` are what limits the figures, by configuration.
     """
 
     title: str
@@ -142,7 +142,7 @@ class WorkloadRow(Record):
     indistinguishable: tuple[BestFigure, ...] = ()
     undecided_reason: str = ""
     relative_lead: float = 0.0
-    limit_texts: tuple[tuple[str, str], ...] = ()
+    bottleneck_texts: tuple[tuple[str, str], ...] = ()
 
     @property
     def next_best_ratio(self) -> float:
@@ -685,7 +685,7 @@ def _figure_cell(workload_row: WorkloadRow, configuration: str, anchors: RunAnch
             figure.noise_text,
             figure.doubt_text,
             f"limit: {limit}"
-            if (limit := dict(workload_row.limit_texts).get(configuration))
+            if (limit := dict(workload_row.bottleneck_texts).get(configuration))
             else "",
             _indicative_mark_text(figure),
         ),

@@ -14,7 +14,7 @@ from iolab.analysis.quotients import (
     mean_rate_per_host,
 )
 from iolab.core.configuration import Configuration
-from iolab.core.metric import Metric, worst_level
+from iolab.core.metric import Metric, worst_verdict_level
 from iolab.core.metric_spec import BetterDirection, common_metric_label
 from iolab.core.run import RunKey
 from iolab.core.workload import HOSTS_AXIS
@@ -191,7 +191,7 @@ def _worst_verdict_sentence(figures_with_hosts: Sequence[BestFigureWithHosts]) -
     judged = [level for level in levels if level is not None]
     if not judged:
         return ""
-    worst = worst_level(judged).value
+    worst = worst_verdict_level(judged).value
     return f"All are {worst}." if len(levels) == 1 else f"At worst {worst}."
 
 

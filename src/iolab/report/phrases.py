@@ -12,8 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import field
 from msgspec.structs import replace
 
-from iolab.core.configuration import limit_metric_text
-from iolab.core.metric import CAUSES, CheckResult, Metric, RunResult, VerdictLevel, worst_level
+from iolab.core.configuration import latency_limit_metric_text
+from iolab.core.metric import (
+    CAUSES,
+    CheckResult,
+    Metric,
+    RunResult,
+    VerdictLevel,
+    worst_verdict_level,
+)
 from iolab.core.metric_spec import OPS_PER_S, is_known_metric, metric_spec
 from iolab.core.run import Point
 from iolab.core.study import Study
@@ -149,7 +156,7 @@ def merge_objections(
         if check.level is not None
     ]
     for _, check, level in every_objection:
-        worst[check.code] = worst_level((level, worst.get(check.code, level)))
+        worst[check.code] = worst_verdict_level((level, worst.get(check.code, level)))
     for result, check, level in every_objection:
         if level is worst[check.code]:
             grouped.setdefault((level, check.code), []).append((result, check))
@@ -209,7 +216,7 @@ def objection_runs_text(objection: Objection) -> str:
     titles = objection.configuration_titles
     places = _point_texts_with_configurations(objection.less_affected_runs, titles)
     where = f": {'; '.join(places)}" if len(places) <= NAMES_SHOWN else ""
-    level = worst_level(
+    level = worst_verdict_level(
         check.level
         for run in objection.less_affected_runs
         for check in run.verdict.objections
@@ -396,7 +403,7 @@ def _peak_point(search_peak: PeakSearchFinding, indexes: tuple[int, ...]) -> Poi
 
 def _max_load_sentence(load: MaxLoadFinding) -> str:
     highest = load.highest_load
-    limit = load_search_limit_text(load.search.workload)
+    limit = load_search_criterion_text(load.search.workload)
     start = f"{_search_title(load.search)}: "
     if not highest.is_bounded:
         beyond = highest.load >= load.saturation_rate / 2
@@ -419,7 +426,7 @@ def _max_load_sentence(load: MaxLoadFinding) -> str:
 
 
 def _listed_load_sentence(load: ListedLoadFinding) -> str:
-    limit = load_search_limit_text(load.search.workload)
+    limit = load_search_criterion_text(load.search.workload)
     start = f"{_search_title(load.search)}: "
     if load.highest_load is None:
         text = f"{limit} is not kept even at {load.axis_name} {load.exceeding_load}"
@@ -433,12 +440,12 @@ def _listed_load_sentence(load: ListedLoadFinding) -> str:
     return f"{start}{text}, by {counted_noun(load.run_count, 'run')}{rest}."
 
 
-def load_search_limit_text(workload: Workload) -> str:
+def load_search_criterion_text(workload: Workload) -> str:
     """What a search for the highest load keeps to: `read p99 <= 2 ms`."""
     limit = workload.search_goal.latency_limit
     if limit is None:
-        return workload.job.search_limit_text
-    return f"{limit_metric_text(limit.metric)} <= {format_ns(limit.latency_ns)}"
+        return workload.job.search_criterion_text
+    return f"{latency_limit_metric_text(limit.metric)} <= {format_ns(limit.latency_ns)}"
 
 
 def _metric_with_interval_text(metric: Metric) -> str:
@@ -523,7 +530,7 @@ def _listed_load_document(load: ListedLoadFinding) -> dict[str, Any]:
     return {
         **_search_document(load.search),
         "axis": load.axis_name,
-        "limit": load_search_limit_text(load.search.workload),
+        "limit": load_search_criterion_text(load.search.workload),
         "highest": load.highest_load,
         "exceeding": load.exceeding_load,
         "settled": load.is_search_complete,

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.bottleneck.resource_use import run_resources, view_with_all_resource_telemetry
 from iolab.analysis.prediction import CurvePrediction, ResourceReader, predict_curves
-from iolab.core.metric import Metric, VerdictLevel, worst_level
+from iolab.core.metric import Metric, VerdictLevel, worst_verdict_level
 from iolab.core.resources import ResourceUse, RunResources
 from iolab.errors import StoreError
 from iolab.record import Record
@@ -118,11 +118,11 @@ def prediction_caveat(outcome: CurvePrediction, load: int) -> str:
         return f"{outcome.reason}."
     parts = []
     if (
-        prediction.rate_limit is not None
+        prediction.bottleneck_rate is not None
         and outcome.limiting_use is not None
-        and prediction.high >= prediction.rate_limit
+        and prediction.high >= prediction.bottleneck_rate
     ):
-        limit = value_text(prediction.rate_limit, outcome.unit)
+        limit = value_text(prediction.bottleneck_rate, outcome.unit)
         parts.append(f"at most {limit} by {limiting_resource_text(outcome.limiting_use)}")
     if load > (last := outcome.measured_loads[-1].load):
         parts.append(
@@ -243,5 +243,5 @@ def _prediction_dot(outcome: CurvePrediction, styles: SeriesStyles) -> Dot:
             prediction.rate, outcome.unit, prediction.low, prediction.high, outcome.min_run_count
         )
     )
-    level = worst_level((outcome.verdict_level, VerdictLevel.INDICATIVE))
+    level = worst_verdict_level((outcome.verdict_level, VerdictLevel.INDICATIVE))
     return Dot(style.label, style.color, value, level, "predicted", style.title)

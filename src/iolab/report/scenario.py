@@ -361,7 +361,7 @@ def _neighbour_impact_texts(scenario: ScenarioFigures, metrics: Mapping[str, Met
         for event, phases in limited.items():
             for name in phases[:1]:
                 title = uncapitalised(titles[event])
-                texts.append(f"{title} {_limit_effect_predicate(name, metrics, longer)}")
+                texts.append(f"{title} {_io_limit_effect_predicate(name, metrics, longer)}")
     return texts
 
 
@@ -439,7 +439,7 @@ def _interval_suffix_of_ratio(ratio: Metric) -> str:
     return f" ({' to '.join(map(significant_digits_text, (ratio.low, ratio.high)))})"
 
 
-def _limit_effect_predicate(
+def _io_limit_effect_predicate(
     phase_id: str, metrics: Mapping[str, Metric], increased_latency_ratios: Mapping[str, Metric]
 ) -> str:
     """`undoes that: the p50 is 1.1 times the first phase's in phase 'limited'`.

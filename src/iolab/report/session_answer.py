@@ -160,10 +160,10 @@ def study_answer(
             f"What to do first: {remedy}" if remedy else "",
         )
     if study.answer is AnswerKind.MACHINES:
-        from iolab.report.machines import TOO_FEW_COUNTS, scaling_limits, scaling_limits_sentence
+        from iolab.report.machines import TOO_FEW_COUNTS, scaling_extents, scaling_extents_sentence
 
-        if carried := list(scaling_limits(study, points)):
-            limits = scaling_limits_sentence(study, carried)
+        if carried := list(scaling_extents(study, points)):
+            limits = scaling_extents_sentence(study, carried)
             return StudyAnswer(_answer_with_prefix(demonstration_prefix, limits))
         caveat = f"How many machines the target carries is not known: {TOO_FEW_COUNTS}. "
     elif study.answer is AnswerKind.ORDER and len(study.configurations) == 1:

@@ -110,7 +110,7 @@ def create_app(
         _route_with_error_pages("/metrics", context, _metrics_view),
         _route_with_error_pages("/sessions/{id}", context, _report_view),
         _route_with_error_pages("/sessions/{id}/live", context, _live_view),
-        _route_with_error_pages("/sessions/{id}/report.html", context, _download_view),
+        _route_with_error_pages("/sessions/{id}/report.html", context, _download_report_view),
         _route_with_error_pages("/sessions/{id}/show.json", context, _session_json_view),
     ]
     app = Starlette(
@@ -173,7 +173,7 @@ async def _report_view(context: ServerContext, request: Request) -> Response:
     return Response(await asyncio.to_thread(report.decompress), headers=headers)
 
 
-async def _download_view(context: ServerContext, request: Request) -> Response:
+async def _download_report_view(context: ServerContext, request: Request) -> Response:
     """The report as `iolab report` writes it, to be kept."""
     place, report = await _find_folder_and_report_or_start_making(context, request)
     if report is None:

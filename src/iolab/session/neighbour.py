@@ -115,7 +115,7 @@ class NeighbourLoads:
         if ended - {waiting} and faults:
             raise HostError(faults[0], "See that host.")
 
-    async def set_limit(self, event_id: str, limit_event: str, io_limit: IoLimit) -> None:
+    async def set_io_limit(self, event_id: str, limit_event: str, io_limit: IoLimit) -> None:
         """Limit the load of an event from now on, until `limit_event` is undone.
 
         HostError where it does not run, or its host cannot limit it.
@@ -127,14 +127,14 @@ class NeighbourLoads:
         load = self._loads[event_id]
         load.limits_by_event[limit_event] = io_limit
         try:
-            await self._apply_limit(load)
+            await self._apply_io_limit(load)
         except HostError:
             # It holds on none of its hosts then, and is no part of what a later one sets.
             with suppress(HostError):
-                await self.lift_limit(event_id, limit_event)
+                await self.lift_io_limit(event_id, limit_event)
             raise
 
-    async def lift_limit(self, event_id: str, limit_event: str) -> None:
+    async def lift_io_limit(self, event_id: str, limit_event: str) -> None:
         """Limit the load of an event by what is in force without that event's limit.
 
         HostError where a host cannot, but for a load that is told to end, which may be gone.
@@ -142,12 +142,12 @@ class NeighbourLoads:
         load = self._loads[event_id]
         if load.limits_by_event.pop(limit_event, None) is not None:
             try:
-                await self._apply_limit(load)
+                await self._apply_io_limit(load)
             except HostError:
                 if not load.halt.is_set():
                     raise
 
-    async def _apply_limit(self, load: _NeighbourLoad) -> None:
+    async def _apply_io_limit(self, load: _NeighbourLoad) -> None:
         async def apply_on_host(host_run: HostRunInProgress) -> None:
             wanted = _io_limit_on_target_devices(host_run, load.limit)
             if host_run.name in load.run_id_by_host:

@@ -384,7 +384,7 @@ class PhaseRunner:
                 await self.neighbours.start(event.id, due_ns, limit)
                 start_ns = self._session.clock.real_ns()
             else:
-                await self.neighbours.set_limit(owner, event.id, limit or NO_LIMIT)
+                await self.neighbours.set_io_limit(owner, event.id, limit or NO_LIMIT)
             end_ns = self._session.clock.real_ns()
             self._session.emit(ScenarioNotice(f"Event '{event.id}' begins."))
             self._outcomes[event.id] = replace(outcome, start_real_ns=start_ns, end_real_ns=end_ns)
@@ -581,7 +581,7 @@ class PhaseRunner:
                 faults.append(fault)
         for event in neighbour_events:
             if not event.neighbour:
-                await self._lift_limit(event)
+                await self._lift_io_limit(event)
             self._neighbour_events.remove(event)
         if faults:
             raise faults[0]
@@ -596,9 +596,9 @@ class PhaseRunner:
         for event in neighbour_events:
             if event.neighbour:
                 self.neighbours.request_load_end(event.id)
-                self._record_load_or_limit_undo(event)
+                self._record_load_or_io_limit_undo(event)
 
-    def _record_load_or_limit_undo(self, event: EventPlan) -> None:
+    def _record_load_or_io_limit_undo(self, event: EventPlan) -> None:
         """A load or its limit is undone now, unless it was when this was tried before."""
         outcome = self._outcomes[event.id]
         if not outcome.is_undone:
@@ -610,12 +610,12 @@ class PhaseRunner:
         outcome = self._outcomes[event.id]
         self._outcomes[event.id] = replace(outcome, error=outcome.error or fault)
 
-    async def _lift_limit(self, event: EventPlan) -> None:
+    async def _lift_io_limit(self, event: EventPlan) -> None:
         """The limit is lifted from now on; where a host cannot, that stands in its outcome."""
-        self._record_load_or_limit_undo(event)
+        self._record_load_or_io_limit_undo(event)
         try:
             if self.neighbours.is_running(event.load_event):
-                await self.neighbours.lift_limit(event.load_event, event.id)
+                await self.neighbours.lift_io_limit(event.load_event, event.id)
         except HostError as fault:
             outcome = self._outcomes[event.id]
             self._outcomes[event.id] = replace(outcome, error=outcome.error or fault.message)

@@ -73,7 +73,7 @@ class MeasuredLoad(Record):
 class Prediction(Record):
     """A rate that was not measured, with its 90 % interval.
 
-    `rate_limit` caps it where it is known.
+    `bottleneck_rate` caps it where it is known.
     """
 
     load: float
@@ -81,13 +81,13 @@ class Prediction(Record):
     low: float
     high: float
     law: PredictionLaw
-    rate_limit: float | None
+    bottleneck_rate: float | None
 
 
 def predict_rate(
-    measured: Sequence[MeasuredLoad], load: float, rate_limit: float | None = None
+    measured: Sequence[MeasuredLoad], load: float, bottleneck_rate: float | None = None
 ) -> Prediction:
-    """The rate at a load. `rate_limit` is the largest rate that a measured bottleneck leaves.
+    """The rate at a load. `bottleneck_rate` is the largest rate that a measured bottleneck leaves.
 
     The interval is that of a mean of as many runs as a measured load has. Raises ValueError for
     fewer than four measured loads, or where none was measured twice.
@@ -106,9 +106,11 @@ def predict_rate(
     middle, low, high = _log_rate_median_and_ends(points, log_rate_sd, min(freedom, DF_MAX), load)
     value = math.log(law.predicted_rate(load)) if law.fits_well else middle
     ends = [math.exp(end) for end in (value, min(low, value), max(high, value))]
-    rate, low, high = (end if rate_limit is None else min(end, rate_limit) for end in ends)
+    rate, low, high = (
+        end if bottleneck_rate is None else min(end, bottleneck_rate) for end in ends
+    )
     kind = PredictionLaw.USL if law.fits_well else PredictionLaw.SATURATION
-    return Prediction(load, rate, low, high, kind, rate_limit)
+    return Prediction(load, rate, low, high, kind, bottleneck_rate)
 
 
 @lru_cache(maxsize=1)

@@ -59,7 +59,7 @@ class LoadRun(Record):
     latency_ns: float
 
 
-class LoadLimit(Record):
+class MaxLoadEstimate(Record):
     """The highest load under the limit with its 95 % interval, and how it stands.
 
     `verified` is the largest load measured whose own upper 95 % bound lies below the limit, None
@@ -118,17 +118,17 @@ class MaxLoadSearch:
         count = len(self._runs)
         if count < len(_FIRST_SHARES):
             return _FIRST_SHARES[count] * self._saturation
-        limit = self.load_limit()
-        if limit.is_settled or count >= LOAD_RUNS_MAX:
+        estimate = self.max_load_estimate()
+        if estimate.is_settled or count >= LOAD_RUNS_MAX:
             return None
-        if not limit.is_bounded:
-            return self._clip_to_searched_loads(limit.load)
+        if not estimate.is_bounded:
+            return self._clip_to_searched_loads(estimate.load)
         fitted = self._fit_latency()
-        step = min(_STEP_MAX, 2 * self._load_standard_error(fitted, limit.load) / limit.load)
+        step = min(_STEP_MAX, 2 * self._load_standard_error(fitted, estimate.load) / estimate.load)
         side = -1 if count % 2 == 0 else 1
-        return self._clip_to_searched_loads(limit.load * (1 + side * step))
+        return self._clip_to_searched_loads(estimate.load * (1 + side * step))
 
-    def load_limit(self) -> LoadLimit:
+    def max_load_estimate(self) -> MaxLoadEstimate:
         """The answer from the runs so far; ValueError before there are enough for a fit."""
         if len(self._runs) <= _PARAMETERS:
             raise ValueError(f"{len(self._runs)} runs are too few for a fit")
@@ -141,14 +141,14 @@ class MaxLoadSearch:
             else math.nan
         )
         if not _SHARE_LEAST < share < _SHARE_MOST:
-            return self._limit_beyond_range(fitted, verified)
+            return self._max_load_beyond_range(fitted, verified)
         load = share * self._saturation
         reach = student_quantile(0.975, fitted.variance.df) * self._load_standard_error(
             fitted, load
         )
         settled = fitted.near_run_count >= _NEAR_WANTED and reach <= _PRECISION * load
         count = len(self._runs)
-        return LoadLimit(
+        return MaxLoadEstimate(
             load, load - reach, load + reach, verified, count, settled, is_bounded=True
         )
 
@@ -179,7 +179,9 @@ class MaxLoadSearch:
         ]
         return max(below, default=None)
 
-    def _limit_beyond_range(self, fitted: _LatencyFit, verified: float | None) -> LoadLimit:
+    def _max_load_beyond_range(
+        self, fitted: _LatencyFit, verified: float | None
+    ) -> MaxLoadEstimate:
         """The limit is beyond either end of the loads; which one, the fit at the middle tells."""
         middle = fitted.intercept + fitted.slope * self._utilization_transform(
             0.5 * self._saturation
@@ -187,7 +189,7 @@ class MaxLoadSearch:
         load = self._saturation if middle < self._log_limit else _SHARE_LEAST * self._saturation
         tried = sum(abs(run.load / load - 1) < _STEP_MAX for run in self._runs)
         settled = tried >= _NEAR_WANTED
-        return LoadLimit(
+        return MaxLoadEstimate(
             load, None, None, verified, len(self._runs), is_settled=settled, is_bounded=False
         )
 

@@ -156,16 +156,16 @@ def _max_load_element_faults(
     table_item: TableItem, workload: SearchTable
 ) -> Iterator[ElementFault]:
     job = workload.build_job()
-    listed = job.limit_axis
+    listed = job.max_load_search_axis
     if (
         workload.limit is None
         and "limit" not in table_item.user_values
-        and not job.search_limit_text
+        and not job.search_criterion_text
     ):
         hint = "Write for example limit = 'p99 <= 2ms'."
         yield ElementFault(("objective",), "objective = 'max-load' but no limit", hint)
-    if workload.limit is not None and job.search_limit_text:
-        has = f"limit = {quote_value(workload.limit)}, but keeps to {job.search_limit_text}"
+    if workload.limit is not None and job.search_criterion_text:
+        has = f"limit = {quote_value(workload.limit)}, but keeps to {job.search_criterion_text}"
         yield ElementFault(("limit",), has, "Leave limit out.")
     if listed and len(getattr(workload, listed) or ()) < LISTED_LOADS_MIN:
         hint = f"Write for example {listed} = [1, 2, 4, 8, 16]: the search chooses among them."
@@ -179,13 +179,13 @@ def _max_load_element_faults(
 
 def _latency_limit_element_faults(workload: SearchTable, job: AnyJob) -> Iterator[ElementFault]:
     words = (workload.limit or "").partition("<=")[0].split()
-    known = {way.display_name for way in (*job.data_directions, *job.limited_operations)}
+    known = {way.display_name for way in (*job.data_directions, *job.operations_for_latency_limit)}
     if len(words) < 2:
         return
     if words[0] not in known:
         has = f"a limit on {words[0]} latency, which it has none of"
         yield ElementFault(("limit",), has, "Limit a latency that the workload has.")
-    for operation, names in job.limited_operations.items():
+    for operation, names in job.operations_for_latency_limit.items():
         if words[0] == operation.display_name and words[1] not in names:
             has = f"a limit on {words[1]} of {words[0]} latency, which a run cannot tell"
             yield ElementFault(("limit",), has, f"Limit one of {', '.join(names)}.")

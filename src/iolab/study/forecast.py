@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from iolab.core.host import HostFacts, HostRole
-from iolab.core.metric import VerdictLevel, worst_level
+from iolab.core.metric import VerdictLevel, worst_verdict_level
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
 from iolab.record import Record
@@ -41,7 +41,7 @@ RUN_CUT_TEXT: Final = (
 """The rule for a run that was planned long enough, or whose plan is not known, and fell short."""
 
 
-def best_level_for_run_length(requested_s: float, measured_s: float) -> VerdictLevel:
+def best_verdict_level_for_run_length(requested_s: float, measured_s: float) -> VerdictLevel:
     """The best verdict of a run of that length; beforehand both are what the method asks for.
 
     An engine's last interval may end past the asked time: what it adds makes no run long enough.
@@ -53,7 +53,7 @@ def best_level_for_run_length(requested_s: float, measured_s: float) -> VerdictL
     return VerdictLevel.VALID
 
 
-class VerdictLimit(Record):
+class VerdictCap(Record):
     """What keeps runs of some points from a better verdict than `verdict_level`, and what to do.
 
     `is_run_length` tells of runs that are too short, which `iolab run` does
@@ -67,10 +67,10 @@ class VerdictLimit(Record):
     is_run_length: bool = False
 
 
-class VerdictLimiter(Protocol):
-    """Who knows limits of verdicts beforehand."""
+class VerdictCapSource(Protocol):
+    """Who knows beforehand what caps verdicts."""
 
-    def verdict_limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[VerdictLimit]:
+    def verdict_caps(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[VerdictCap]:
         """Those of these runs."""
 
 
@@ -79,20 +79,20 @@ class VerdictForecast(Record):
 
     run_count: int
     run_counts_by_level: dict[VerdictLevel, int]
-    limits: tuple[VerdictLimit, ...]
+    caps: tuple[VerdictCap, ...]
 
     @property
-    def too_short_run_limit(self) -> VerdictLimit | None:
+    def too_short_run_cap(self) -> VerdictCap | None:
         """Why its results are not rated: runs so short that they can only be invalid."""
         too_short = (
-            limit
-            for limit in self.limits
-            if limit.is_run_length and limit.verdict_level is VerdictLevel.INVALID
+            cap
+            for cap in self.caps
+            if cap.is_run_length and cap.verdict_level is VerdictLevel.INVALID
         )
         return next(too_short, None)
 
     def text_lines(self) -> Iterator[str]:
-        """For people: the best verdict, then each limit with what to do about it."""
+        """For people: the best verdict, then each cap with what to do about it."""
         each = [
             f"{level} for {number}" for level, number in self.run_counts_by_level.items() if number
         ]
@@ -103,11 +103,11 @@ class VerdictForecast(Record):
             else next(iter(self.best_possible_verdict_levels), VerdictLevel.VALID).value
         )
         yield f"best possible: {', '.join((verdicts, *more))}"
-        for limit in self.limits:
-            if limit is self.too_short_run_limit:
-                yield f"smoke test, not rated: {limit.reason}; {limit.hint}"
+        for cap in self.caps:
+            if cap is self.too_short_run_cap:
+                yield f"smoke test, not rated: {cap.reason}; {cap.hint}"
             else:
-                yield f"{limit.verdict_level.value}: {limit.reason}; {limit.hint}"
+                yield f"{cap.verdict_level.value}: {cap.reason}; {cap.hint}"
 
     @property
     def best_possible_verdict_levels(self) -> tuple[VerdictLevel, ...]:
@@ -119,8 +119,8 @@ class VerdictForecast(Record):
         return {
             "runs": {level.value: number for level, number in self.run_counts_by_level.items()},
             "limits": [
-                {"level": limit.verdict_level.value, "why": limit.reason, "hint": limit.hint}
-                for limit in self.limits
+                {"level": cap.verdict_level.value, "why": cap.reason, "hint": cap.hint}
+                for cap in self.caps
             ],
         }
 
@@ -128,32 +128,30 @@ class VerdictForecast(Record):
 def forecast_verdicts(
     study: Study,
     plan: Plan,
-    kinds: VerdictLimiter,
+    kinds: VerdictCapSource,
     facts_by_target: Mapping[str, HostFacts] | None = None,
 ) -> VerdictForecast:
     """The best verdict that each run of the plan can get; facts are by `Target.key` where known."""
-    limits = list(kinds.verdict_limits(study, plan.runs))
-    limits += phase_length_verdict_limits(study, plan.runs)
-    limits += hidden_storage_verdict_limits(study, plan.runs, facts_by_target or {})
+    caps = list(kinds.verdict_caps(study, plan.runs))
+    caps += phase_length_verdict_caps(study, plan.runs)
+    caps += hidden_storage_verdict_caps(study, plan.runs, facts_by_target or {})
     counts = dict.fromkeys(VerdictLevel, 0)
     for run in plan.runs:
-        levels = [
-            limit.verdict_level for limit in limits if run.point.digest in limit.point_digests
-        ]
-        counts[worst_level(levels)] += 1
+        levels = [cap.verdict_level for cap in caps if run.point.digest in cap.point_digests]
+        counts[worst_verdict_level(levels)] += 1
     return VerdictForecast(
-        len(plan.runs), counts, tuple(sorted(limits, key=lambda limit: -limit.verdict_level.rank))
+        len(plan.runs), counts, tuple(sorted(caps, key=lambda cap: -cap.verdict_level.rank))
     )
 
 
-def run_length_verdict_limits(study: Study, runs: Iterable[PlannedRun]) -> Iterator[VerdictLimit]:
+def run_length_verdict_caps(study: Study, runs: Iterable[PlannedRun]) -> Iterator[VerdictCap]:
     """Of runs whose length the method sets: how far it is from enough."""
     own_runs = tuple(runs)
     method = study.method
     seconds = method.runtime_s if method.rule is None else float(method.rule.longest_s)
     if study.scenario is not None:
         return  # the first phase is what is judged
-    level = best_level_for_run_length(seconds, seconds)
+    level = best_verdict_level_for_run_length(seconds, seconds)
     if not own_runs or level is VerdictLevel.VALID:
         return
     # The one that `bench` has, too.
@@ -163,7 +161,7 @@ def run_length_verdict_limits(study: Study, runs: Iterable[PlannedRun]) -> Itera
     near = not useless and seconds < RUN_USELESS_S + edges_s
     cut = f", up to {edges_s:g} s of them cut at the edges: below {RUN_USELESS_S:g} s is invalid"
     more_s = (RUN_ENOUGH_S - seconds) * len(own_runs)
-    yield VerdictLimit(
+    yield VerdictCap(
         level,
         f"runs of {seconds:g} s < {RUN_USELESS_S if useless else RUN_ENOUGH_S:g} s"
         f"{cut if near else ''}",
@@ -173,16 +171,16 @@ def run_length_verdict_limits(study: Study, runs: Iterable[PlannedRun]) -> Itera
     )
 
 
-def phase_length_verdict_limits(study: Study, runs: Iterable[PlannedRun]) -> Iterator[VerdictLimit]:
+def phase_length_verdict_caps(study: Study, runs: Iterable[PlannedRun]) -> Iterator[VerdictCap]:
     """Phases that are too short: the first as a run is, others for a rate."""
     points = point_digests(run.point for run in runs)
     if study.scenario is None or not points:
         return
     first, *others = study.scenario.phases
     seconds = first.max_duration_s
-    level = best_level_for_run_length(seconds, seconds)
+    level = best_verdict_level_for_run_length(seconds, seconds)
     if level is not VerdictLevel.VALID:
-        yield VerdictLimit(
+        yield VerdictCap(
             level,
             f"phase {first.id}, the baseline, of {seconds:g} s < {RUN_ENOUGH_S:g} s",
             f"--set phase.{first.id}.seconds={RUN_ENOUGH_S:g}s",
@@ -191,7 +189,7 @@ def phase_length_verdict_limits(study: Study, runs: Iterable[PlannedRun]) -> Ite
     for phase in others:
         if phase.max_duration_s < RATED_PHASE_S_MIN:
             key = "seconds" if phase.until is None else "longest"
-            yield VerdictLimit(
+            yield VerdictCap(
                 VerdictLevel.INDICATIVE,
                 f"phase {phase.id} of {phase.max_duration_s:g} s < {RATED_PHASE_S_MIN:g} s",
                 f"--set phase.{phase.id}.{key}={RUN_ENOUGH_S:g}s",
@@ -199,9 +197,9 @@ def phase_length_verdict_limits(study: Study, runs: Iterable[PlannedRun]) -> Ite
             )
 
 
-def hidden_storage_verdict_limits(
+def hidden_storage_verdict_caps(
     study: Study, runs: Sequence[PlannedRun], facts_by_target: Mapping[str, HostFacts]
-) -> Iterator[VerdictLimit]:
+) -> Iterator[VerdictCap]:
     """Targets of which hosts do not see what they are on: it may be memory, and is not counted.
 
     Storage nodes of the study may count it in their place.
@@ -223,7 +221,7 @@ def hidden_storage_verdict_limits(
             )
     for layers, hosts in hosts_by_layers.items():
         if points[layers]:
-            yield VerdictLimit(
+            yield VerdictCap(
                 VerdictLevel.INDICATIVE,
                 f"what lies below {layers} on {list_text(hosts, HOSTS_SHOWN)} cannot be seen",
                 "name a target on devices of the host, or its storage nodes as hosts",

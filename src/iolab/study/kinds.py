@@ -17,7 +17,7 @@ from iolab.errors import Fault
 from iolab.record import Record, default_values, field_names
 from iolab.study.document import StudyDocument
 from iolab.study.file import StudyFileSchema, StudySection
-from iolab.study.forecast import VerdictLimit, run_length_verdict_limits
+from iolab.study.forecast import VerdictCap, run_length_verdict_caps
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import StudyTables, TableItem, table_name_capitalised
 from iolab.study.targets import Target
@@ -182,9 +182,9 @@ class LoadStudyKind:
         """Seconds of one run's load, with what it takes beyond the overhead of every run."""
         return study.method.load_seconds_range[1] if point.job.engine in self.engines else 0.0
 
-    def verdict_limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[VerdictLimit]:
+    def verdict_caps(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[VerdictCap]:
         """What keeps its runs among these from a better verdict: that they are too short."""
-        return run_length_verdict_limits(study, self.runs_of_kind(runs))
+        return run_length_verdict_caps(study, self.runs_of_kind(runs))
 
     def readiness_faults(
         self,
@@ -237,7 +237,7 @@ class HostStudyKind(Protocol):
     def plan_digest_content(self, study: Study) -> Mapping[str, object]:
         """What of them makes two plans differ, by name; empty where the study has none."""
 
-    def verdict_limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[VerdictLimit]:
+    def verdict_caps(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[VerdictCap]:
         """What of them keeps these runs from a better verdict."""
 
     def plan_lines(self, study: Study) -> Iterable[tuple[str, str]]:
@@ -353,18 +353,18 @@ class StudyKinds(Record):
             yield from kind.plan_notes(study, plan, facts_by_target)
         yield from self.hosts.plan_notes(study, plan, facts_by_target)
 
-    def verdict_limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterator[VerdictLimit]:
+    def verdict_caps(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterator[VerdictCap]:
         """What keeps these runs from a better verdict."""
-        limits = [limit for kind in self.loads for limit in kind.verdict_limits(study, runs)]
+        limits = [limit for kind in self.loads for limit in kind.verdict_caps(study, runs)]
         # Runs of several kinds are too short for one reason, and lengthened by one option.
         short = {
             digest for limit in limits if limit.is_run_length for digest in limit.point_digests
         }
-        yield from run_length_verdict_limits(
+        yield from run_length_verdict_caps(
             study, (run for run in runs if run.point.digest in short)
         )
         yield from (limit for limit in limits if not limit.is_run_length)
-        yield from self.hosts.verdict_limits(study, runs)
+        yield from self.hosts.verdict_caps(study, runs)
 
     def plan_digest_content(self, study: Study) -> dict[str, object]:
         """What single kinds of load and host have to say of what makes two plans differ."""

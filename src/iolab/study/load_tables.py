@@ -143,7 +143,7 @@ class LoadTable(StudyTable):
         return None
 
 
-def parse_limit(text: str) -> LatencyLimit | None:
+def parse_latency_limit(text: str) -> LatencyLimit | None:
     """`p99 <= 2ms` as a limit; None where it is none."""
     match = _LIMIT.fullmatch(text)
     if match is None or match["name"] not in LATENCY_METRIC_KEYS or float(match["number"]) <= 0:
@@ -156,7 +156,7 @@ def parse_limit(text: str) -> LatencyLimit | None:
 
 
 def _validate_latency_limit_text(value: object) -> str:
-    if isinstance(value, str) and parse_limit(value) is not None:
+    if isinstance(value, str) and parse_latency_limit(value) is not None:
         return value
     hint = (
         "Write a latency and what it must not exceed, as 'p99 <= 2ms' or 'read p99.9 <= 500us'; "
@@ -196,5 +196,5 @@ class SearchTable(LoadTable):
             objective=self.objective,
             axis_sampling=self.axis,
             headline_loads=tuple(sorted(self.headline)),
-            latency_limit=None if self.limit is None else parse_limit(self.limit),
+            latency_limit=None if self.limit is None else parse_latency_limit(self.limit),
         )

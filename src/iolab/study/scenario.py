@@ -103,7 +103,7 @@ def add_phase_and_event_faults(
     if required:
         _add_inventory_faults(document, tables)
     if phases:
-        _add_method_faults(document, tables)
+        _add_faults_of_method_with_phases(document, tables)
         first = phases[0][1]
         if first.seconds is None or any(event.phase == first.id for _, event in events):
             message = "The first phase is the baseline: it ends by time, and has no event."
@@ -225,7 +225,7 @@ def _add_neighbour_host_faults(document: StudyDocument, tables: StudyTables) -> 
         add_element_faults(document, item, [ElementFault(("hosts",), has, hint)])
 
 
-def _add_method_faults(document: StudyDocument, tables: StudyTables) -> None:
+def _add_faults_of_method_with_phases(document: StudyDocument, tables: StudyTables) -> None:
     method = tables.method
     if method.kind is not MethodKind.FIXED:
         message = f"method.kind is '{method.kind.value}', and phases say how long a run is."

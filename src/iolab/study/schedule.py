@@ -320,7 +320,7 @@ def searched_axes(workload: Workload) -> tuple[str, ...]:
     if not workload.search_goal.is_adaptive:
         return ()
     if workload.search_goal.objective is Objective.MAX_LOAD:
-        return (workload.job.limit_axis,) if workload.job.limit_axis else ()
+        return (workload.job.max_load_search_axis,) if workload.job.max_load_search_axis else ()
     return _varied_rising_load_axes(workload)
 
 

@@ -145,7 +145,7 @@ class WorkDirectories:
             raise HostError(message, "See why, and resume the session.")
         return (
             await self._rotate_and_check_workdirs(workdirs)
-            if self._rotates_files(run)
+            if self._do_clients_read_each_others_files(run)
             else workdirs
         )
 
@@ -164,7 +164,7 @@ class WorkDirectories:
             workdir.target_key, facts_by_target[workdir.target_key]
         )
 
-    def _rotates_files(self, run: PlannedRun) -> bool:
+    def _do_clients_read_each_others_files(self, run: PlannedRun) -> bool:
         """Whether clients of this run read each other's files."""
         reads = Direction.READ in run.point.job.data_directions
         return bool(self._context.study.target.rotate) and reads

@@ -97,7 +97,7 @@ def test_the_highest_load_under_a_limit_lies_within_its_interval() -> None:
         adaptive_searches_of_points(study, make_plan(study).points)[0], RunResultLog(study, results)
     )
     assert trail is not None
-    answer = trail.limit_from_all_runs
+    answer = trail.max_load_from_all_runs
     assert answer.low is not None
     assert answer.high is not None
     assert answer.low <= 85_000 <= answer.high

@@ -78,5 +78,5 @@ def test_more_requests_than_a_host_can_be_told_of_are_refused_in_the_plan() -> N
 
 def test_a_limit_may_be_set_to_every_latency_that_a_run_tells_of_prefixes() -> None:
     told = {name.replace("_", ".") for name, _ in PREFIX_PERCENTILES}
-    (limited,) = KvCacheJob.limited_operations.values()
+    (limited,) = KvCacheJob.operations_for_latency_limit.values()
     assert {*limited} == {"mean", *told}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from iolab.analysis.busy import NEAR_LIMIT, is_resource_full, is_resource_near_limit
+from iolab.analysis.busy import NEAR_LIMIT, is_rate_limiting_resource_near_full, is_resource_full
 from iolab.analysis.points import REPLICATED, PointSummary
 from iolab.core.resources import IoConcurrency, IssueRule, Resource, ResourceUse, RunResources
 from iolab.core.run import RunKey
@@ -284,11 +284,11 @@ def _decide_by_run(
         and not _is_rate_still_rising(step)
         and _can_devices_explain_latency(resources)
     ):
-        return _decide_device_limit(device, step, excused)
+        return _decide_device_bottleneck(device, step, excused)
     return _decide_without_full_resource(resources, step, device, excused)
 
 
-def _decide_device_limit(
+def _decide_device_bottleneck(
     device: ResourceUse | None, step: LoadStep | None, other_full_resources: tuple[ResourceUse, ...]
 ) -> BottleneckDecision:
     if step is None:
@@ -331,7 +331,7 @@ def _decide_without_full_resource(
                 other_full_resources=full_processors,
             )
     if step is None and full_processors:
-        return _decide_device_limit(nearest, None, full_processors)
+        return _decide_device_bottleneck(nearest, None, full_processors)
     if step is None:
         return BottleneckDecision(BottleneckCause.NONE, is_certain=False, limiting_use=device)
     are_ios_at_device = nearest is not None and _do_devices_take_latency_share(resources)
@@ -415,7 +415,7 @@ def _limiting_resources_and_excused_processors(
 def _most_used_rate_limit_if_near_full(resources: RunResources) -> ResourceUse | None:
     """The limit on a rate that was used most, where hardly more was left of it."""
     uses = [use for use in map(resources.busiest_use, _CAUSES) if use is not None]
-    near = [use for use in uses if is_resource_near_limit(use.resource, use.share)]
+    near = [use for use in uses if is_rate_limiting_resource_near_full(use.resource, use.share)]
     return max(near, key=lambda use: use.share or 0.0, default=None)
 
 

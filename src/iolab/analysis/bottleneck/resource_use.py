@@ -12,7 +12,7 @@ from iolab.analysis.service_time import host_concurrency
 from iolab.analysis.storage_bytes import (
     LOOPBACK,
     leaf_device_deltas,
-    leaf_device_names,
+    names_of_devices_on_no_other,
     nearest_device_names,
 )
 from iolab.analysis.sums import DIRECTIONS
@@ -327,7 +327,7 @@ def device_resource_uses(
     ]
     if uses:
         yield _saturated_or_busiest_device(
-            uses, max(len(leaf_device_names(device_stack, facts)), 1)
+            uses, max(len(names_of_devices_on_no_other(device_stack, facts)), 1)
         )
 
 

@@ -18,7 +18,7 @@ from iolab.analysis.check import (
     worst_answer,
 )
 from iolab.analysis.checks.storage_bytes import can_compare_with_storage_nodes
-from iolab.analysis.storage_bytes import leaf_device_names, nearest_device_names
+from iolab.analysis.storage_bytes import names_of_devices_on_no_other, nearest_device_names
 from iolab.analysis.view import RunView
 from iolab.core.host import HostFacts
 from iolab.core.run import DeviceDelta, ExtentProof, HostRun
@@ -129,7 +129,7 @@ def counted_device_names(facts: HostFacts, deltas: tuple[DeviceDelta, ...]) -> t
         return ()
     for names in (
         nearest_device_names(target.devices, facts),
-        leaf_device_names(target.devices, facts),
+        names_of_devices_on_no_other(target.devices, facts),
     ):
         if names and counted.issuperset(names):
             return names
@@ -148,7 +148,9 @@ def _byte_counts_of_devices(
     view: RunView, device_names: tuple[str, ...], host_indexes: list[int]
 ) -> DeviceByteCounts:
     facts = view.facts_of_host(view.hosts[host_indexes[0]])
-    leaves = leaf_device_names(facts.target.devices, facts) if facts and facts.target else ()
+    leaves = (
+        names_of_devices_on_no_other(facts.target.devices, facts) if facts and facts.target else ()
+    )
     # A part may be a leaf itself, and is then among what all of them stand on.
     lower = list(leaves) if set(leaves) - set(device_names) else []
     spans = [view.load.measured_part.whole_run_windows[index] for index in host_indexes]

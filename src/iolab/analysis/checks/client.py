@@ -72,7 +72,7 @@ def check_cpu_bound_client(view: RunView, host_index: int) -> CheckAnswer:
     is_pinned = is_pinned_to_some_cores(host, view.facts_of_host(host))
     if cores is not None and is_pinned:
         where += " that the load may use"
-    if host.host in view.self_limited_hosts:
+    if host.host in view.hosts_that_were_own_bottleneck:
         return not_applicable_answer(
             f"The guest {host.host} was its own limit, as is said beside.", **evidence
         )
@@ -125,7 +125,7 @@ def busy_share_of_allowed_cores(view: RunView, host_index: int) -> float | None:
 
 
 @check("cpu-stolen", "Processor time stolen by the hypervisor")
-@per_host(max_key="steal_share", valid_limit=STOLEN)
+@per_host(max_key="steal_share", valid_threshold=STOLEN)
 def check_cpu_stolen(view: RunView, host_index: int) -> HostAnswer:
     """Whether other guests took the client's processors."""
     host = view.hosts[host_index]

@@ -83,7 +83,7 @@ def _neighbour_rate_answers(
     each = point.job.target_iops_per_job
     if each is None:
         return
-    limited = _ids_of_phases_with_limit(view.record.scenario, neighbour.event)
+    limited = _ids_of_phases_with_io_limit(view.record.scenario, neighbour.event)
     wanted = sum(each * point.job_on_host(host).jobs_per_client for host in neighbour.hosts)
     for phase in neighbour.phases:
         rate = phase.iops.value or 0.0
@@ -96,7 +96,7 @@ def _neighbour_rate_answers(
             yield indicative_answer(text, event=neighbour.event, rate=rate)
 
 
-def _ids_of_phases_with_limit(scenario: ScenarioOutcome | None, load_event: str) -> set[str]:
+def _ids_of_phases_with_io_limit(scenario: ScenarioOutcome | None, load_event: str) -> set[str]:
     """The phases in which a limit of that load was in force for longer than its undo takes."""
     if scenario is None:
         return set()

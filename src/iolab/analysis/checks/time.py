@@ -36,7 +36,7 @@ from iolab.study.forecast import (
     RUN_CUT_TEXT,
     RUN_ENOUGH_S,
     RUN_USELESS_S,
-    best_level_for_run_length,
+    best_verdict_level_for_run_length,
 )
 from iolab.text import list_text, percent_text
 from iolab.units import format_count
@@ -126,7 +126,7 @@ def check_run_too_short(view: RunView) -> CheckAnswer:
     seconds, asked_s = float(view.load.seconds.min()), view.record.runtime_s
     # Cut and not rounded: 2.97 s are not the 3.0 s that would do.
     text = f"{math.floor(10 * seconds) / 10:.1f} s were measured"
-    level = best_level_for_run_length(asked_s, seconds)
+    level = best_verdict_level_for_run_length(asked_s, seconds)
     if level is VerdictLevel.INVALID:
         return invalid_answer(f"Only {text}; {RUN_USELESS_S:.0f} s are the least.", seconds=seconds)
     if level is VerdictLevel.INDICATIVE:
@@ -139,7 +139,7 @@ def check_run_too_short(view: RunView) -> CheckAnswer:
 
 
 @check("missing-seconds", "Seconds missing from the record")
-@per_host(min_key="covered_share", valid_limit=COVERED_GOOD, invalid_limit=COVERED_BAD)
+@per_host(min_key="covered_share", valid_threshold=COVERED_GOOD, invalid_threshold=COVERED_BAD)
 def check_missing_seconds(view: RunView, host_index: int) -> HostAnswer:
     """Whether the intervals cover the window, but for one that each of its edges may cut."""
     table, host = view.record.intervals, view.hosts[host_index]

@@ -20,7 +20,7 @@ from iolab.loads.checkpoint.table import CheckpointTable
 from iolab.loads.checkpoint.workload import CHECKPOINT_ENGINE, CheckpointJob, SaveDurability
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
 from iolab.study.document import StudyDocument
-from iolab.study.forecast import VerdictLimit, point_digests
+from iolab.study.forecast import VerdictCap, point_digests
 from iolab.study.kinds import HostStudyKind, KnownFacts, LoadDemand, LoadStudyKind
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import StudyTables
@@ -93,7 +93,7 @@ class CheckpointStudyKind(LoadStudyKind):
         """One checkpoint."""
         return RunWrites(bytes=CheckpointJob.require_type(point.job).checkpoint_files.total_bytes)
 
-    def verdict_limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[VerdictLimit]:  # noqa: ARG002
+    def verdict_caps(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[VerdictCap]:  # noqa: ARG002
         """Saves that nothing makes durable."""
         own = [
             run.point
@@ -102,7 +102,7 @@ class CheckpointStudyKind(LoadStudyKind):
         ]
         if own:
             names = ", ".join(dict.fromkeys(point.workload for point in own))
-            yield VerdictLimit(
+            yield VerdictCap(
                 VerdictLevel.INDICATIVE,
                 f"{names}: saves are not flushed",
                 "--set workload.*.durable=fsync",

@@ -214,7 +214,7 @@ def _share_of_intervals_at_full_depth(view: RunView, host_index: int, depth: int
 
 
 @check("depth-not-reached", "Queue depth not reached")
-@per_host(min_key="share", valid_limit=DEPTH_SHARE_GOOD, invalid_limit=DEPTH_SHARE_BAD)
+@per_host(min_key="share", valid_threshold=DEPTH_SHARE_GOOD, invalid_threshold=DEPTH_SHARE_BAD)
 def check_depth_not_reached(view: RunView, host_index: int) -> HostAnswer:
     """Whether the engine submitted its I/Os at the depth that was requested."""
     if not view.job.is_closed_loop:
@@ -295,7 +295,7 @@ def check_littles_law(view: RunView, host_index: int) -> CheckAnswer:
         f"On average {mean}, asked were {measured.requested_depth} (ratio "
         f"{measured.reached_depth_share:.3f})"
     )
-    if host.host in view.self_limited_hosts and measured.reached_depth_share < 1:
+    if host.host in view.hosts_that_were_own_bottleneck and measured.reached_depth_share < 1:
         return not_applicable_answer(
             f"{text}: what kept the guest from more is said beside.", **evidence
         )
@@ -400,7 +400,7 @@ def check_generator_late(view: RunView, host_index: int) -> CheckAnswer:
 
 
 @check_generator_bound
-@per_host(max_key="share", valid_limit=GENERATOR_LIMIT_SHARE)
+@per_host(max_key="share", valid_threshold=GENERATOR_LIMIT_SHARE)
 def check_near_generator_limit(view: RunView, host_index: int) -> HostAnswer:
     """Whether the generator could have made much more load than it did.
 

@@ -578,7 +578,7 @@ def _intended_latency_answers(key_value_sums: KeyValueSums) -> Iterator[CheckAns
 
 
 @check("writer-rate", "Concurrent writer without its rate")
-@per_host(min_key="achieved", valid_limit=WRITER_MIN)
+@per_host(min_key="achieved", valid_threshold=WRITER_MIN)
 def check_writer_rate(view: KeyValueView, host_index: int) -> HostAnswer:
     """Whether the readers of every configuration have the same writes beside them."""
     job, where = view.key_value_job, view.host_suffix_text(view.hosts[host_index])
@@ -605,7 +605,7 @@ def check_writer_rate(view: KeyValueView, host_index: int) -> HostAnswer:
     )
 
 
-@per_host(max_key="cores_busy_share", valid_limit=FULL_PROCESSORS)
+@per_host(max_key="cores_busy_share", valid_threshold=FULL_PROCESSORS)
 def check_key_value_cpu_bound_client(view: KeyValueView, host_index: int) -> HostAnswer:
     """cpu-bound-client of load on a key-value store."""
     host = view.hosts[host_index]

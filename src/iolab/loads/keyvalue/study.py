@@ -54,7 +54,7 @@ from iolab.loads.keyvalue.workload import (
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, run_overhead_seconds
 from iolab.study.document import StudyDocument
 from iolab.study.file import XFS
-from iolab.study.forecast import VerdictLimit, run_length_verdict_limits
+from iolab.study.forecast import VerdictCap, run_length_verdict_caps
 from iolab.study.kinds import (
     HostStudyKind,
     KnownFacts,
@@ -180,9 +180,9 @@ class KeyValueStudyKind(LoadStudyKind):
         )
         return max(load_s + run_overhead_s(study, job) - run_overhead_seconds(method), 0.0)
 
-    def verdict_limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[VerdictLimit]:
+    def verdict_caps(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[VerdictCap]:
         """Runs that are too short."""
-        return run_length_verdict_limits(
+        return run_length_verdict_caps(
             study, (run for run in runs if isinstance(run.point.job, KeyJob))
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from iolab.analysis.points import AxisValues, PointSummary
-from iolab.core.configuration import limit_metric_text
+from iolab.core.configuration import latency_limit_metric_text
 from iolab.core.metric import VerdictLevel
 from iolab.core.study import Study
 from iolab.core.workload import Workload
@@ -88,7 +88,7 @@ def _usable_points_by_axes_without_rate(
             and point.metric_value(REQUESTS.key)
         ):
             others = tuple(
-                pair for pair in point.key.axis_values if pair[0] != KvCacheJob.limit_axis
+                pair for pair in point.key.axis_values if pair[0] != KvCacheJob.max_load_search_axis
             )
             key = (point.key.workload, point.key.configuration, others)
             grouped.setdefault(key, []).append(point)
@@ -106,13 +106,16 @@ def _highest_rate_sentence(workload: Workload, points: Sequence[PointSummary]) -
         or ((value := point.metric_value(limit.metric)) is not None and value <= limit.latency_ns)
     ]
     if limit is not None and not within:
-        label = limit_metric_text(limit.metric)
+        label = latency_limit_metric_text(limit.metric)
         return f"Keeps {label} <= {format_ns(limit.latency_ns)} at no rate that was tried."
     best = max(within, key=lambda point: point.metric_value(REQUESTS.key) or 0.0)
     speed = best.metric_value(TRACE_SPEED.key)
-    others = tuple(pair for pair in best.key.axis_values if pair[0] != KvCacheJob.limit_axis)
+    others = tuple(
+        pair for pair in best.key.axis_values if pair[0] != KvCacheJob.max_load_search_axis
+    )
     nominal = axis_value_as_number(
-        KvCacheJob.limit_axis, dict(best.key.axis_values).get(KvCacheJob.limit_axis, "")
+        KvCacheJob.max_load_search_axis,
+        dict(best.key.axis_values).get(KvCacheJob.max_load_search_axis, ""),
     )
     served = best.metric_value(REQUESTS.key) or 0.0
     facts = [
@@ -128,12 +131,12 @@ def _highest_rate_sentence(workload: Workload, points: Sequence[PointSummary]) -
     doubt = " (indicative)" if best.verdict_level is VerdictLevel.INDICATIVE else ""
     text = (
         f"Serves {metric_value_text(best.metrics[REQUESTS.key])} of the {job.trace} trace "
-        f"({', '.join(facts)}): {_tail_prefix_latency_text(best)}{doubt}."
+        f"({', '.join(facts)}): {_prefix_load_latency_text(best)}{doubt}."
     )
     return " ".join(filter(None, (text, _read_versus_recompute_sentence(job, best, within))))
 
 
-def _tail_prefix_latency_text(point: PointSummary) -> str:
+def _prefix_load_latency_text(point: PointSummary) -> str:
     """By the highest percentile that its prefixes support."""
     known = (
         (name, KvCacheOperation.PREFIX_LOAD.latency_key(name)) for name in ("p99", "p95", "p50")

@@ -212,7 +212,7 @@ def check_capacity_not_filled(view: KvCacheView, host_index: int) -> CheckAnswer
 
 
 @check("reuse-differs", "Hits that an LRU list of that capacity has not")
-@per_host(max_key="difference", invalid_limit=DIFFERENCE_MAX)
+@per_host(max_key="difference", invalid_threshold=DIFFERENCE_MAX)
 def check_reuse_differs(view: KvCacheView, host_index: int) -> HostAnswer:
     """Whether the engine hit what the trace lets a store of that capacity hit."""
     host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])

@@ -91,9 +91,9 @@ class KvCacheJob(AnyJob, Record, tag="kv-cache"):
 
     size_keys: ClassVar[tuple[str, ...]] = ("capacity",)
     path_options: ClassVar[tuple[str, ...]] = ("trace",)
-    limit_axis: ClassVar[str] = "requests_per_s"
-    limited_operations: ClassVar[Mapping[NamedOperation, tuple[str, ...]]] = MappingProxyType(
-        {KvCacheOperation.PREFIX_LOAD: ("mean", "p50", "p95", "p99", "p99.9")}
+    max_load_search_axis: ClassVar[str] = "requests_per_s"
+    operations_for_latency_limit: ClassVar[Mapping[NamedOperation, tuple[str, ...]]] = (
+        MappingProxyType({KvCacheOperation.PREFIX_LOAD: ("mean", "p50", "p95", "p99", "p99.9")})
     )
     indicators: ClassVar[Mapping[str, str | None]] = MappingProxyType(
         {

@@ -9,7 +9,7 @@ from typing import Final
 from iolab.analysis.points import is_publishable
 from iolab.analysis.stored_results import repeats_disagree_check
 from iolab.core.bins import LATENCY_NAMES, PERCENTILES
-from iolab.core.metric import CheckResult, Metric, RunResult, VerdictLevel, worst_level
+from iolab.core.metric import CheckResult, Metric, RunResult, VerdictLevel, worst_verdict_level
 from iolab.core.run import RunStatus
 from iolab.loads.metadata.workload import FILE_OPERATIONS, MetadataOperation
 from iolab.record import Record
@@ -163,7 +163,7 @@ def _operation_statistics(
             else Metric(None, "ns")
             for name, latency in keys.items()
         },
-        verdict_level=worst_level(levels),
+        verdict_level=worst_verdict_level(levels),
         usable_rates=compared,
     )
 

@@ -28,7 +28,7 @@ from iolab.loads.metadata.tables import (
 )
 from iolab.loads.metadata.terminal import operation_renderables
 from iolab.loads.metadata.workload import FILE_OPERATIONS, MetadataJob, MetadataOperation
-from iolab.report.best import BestFigure, gravest_code_and_text_of_first_run_at_level
+from iolab.report.best import BestFigure, code_and_text_of_gravest_check
 from iolab.report.brief import Brief, Charts, LatencyCurves, LoadReport, MeasurementSource
 from iolab.report.numbers import axis_values_text, metric_value_text, range_text
 from iolab.report.runs import runs_table
@@ -229,7 +229,7 @@ def _operation_objection_code_and_text(
     name = statistics.operation.display_name
     reason = _phase_objection_code_and_text(
         runs, statistics.verdict_level, name
-    ) or gravest_code_and_text_of_first_run_at_level(runs, statistics.verdict_level)
+    ) or code_and_text_of_gravest_check(runs, statistics.verdict_level)
     doubt = statistics.repeats_disagree_check
     code, message = (doubt.code, doubt.message) if doubt and not reason[0] else reason
     rates = _whole_phase_rates_text(statistics)

@@ -21,7 +21,7 @@ from iolab.loads.metadata.workload import (
     written_bytes_per_client,
 )
 from iolab.study.document import StudyDocument
-from iolab.study.forecast import VerdictLimit, point_digests
+from iolab.study.forecast import VerdictCap, point_digests
 from iolab.study.kinds import HostStudyKind, LoadDemand, LoadStudyKind
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import StudyTables
@@ -115,7 +115,7 @@ class MetadataStudyKind(LoadStudyKind):
         """Seconds of one run by the assumed rates."""
         return expected_iteration_seconds(point.job) if isinstance(point.job, MetadataJob) else 0.0
 
-    def verdict_limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterator[VerdictLimit]:
+    def verdict_caps(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterator[VerdictCap]:
         """Phases that end too soon, and clients that work on what they made themselves."""
         pairs = [(run.point, job) for run in runs if isinstance(job := run.point.job, MetadataJob)]
         short = [point for point, job in pairs if (job.phase_s or PHASE_SHORT_S) < PHASE_SHORT_S]
@@ -124,10 +124,10 @@ class MetadataStudyKind(LoadStudyKind):
             seconds = min(job.phase_s or PHASE_SHORT_S for _, job in pairs)
             why = f"{names}: phases of {seconds:g} s < {PHASE_SHORT_S:g} s"
             hint = f"--set workload.*.phase_runtime={PHASE_SHORT_S:g}s with more files_per_rank"
-            yield VerdictLimit(VerdictLevel.INDICATIVE, why, hint, point_digests(short))
+            yield VerdictCap(VerdictLevel.INDICATIVE, why, hint, point_digests(short))
         if blind := [point for point, job in pairs if job.engine == MDTEST_ENGINE]:
             why = "mdtest counts no failed operations and tells no times of its ranks"
-            yield VerdictLimit(
+            yield VerdictCap(
                 VerdictLevel.INDICATIVE,
                 why,
                 "--set workload.*.engine=metadata does",
@@ -142,7 +142,7 @@ class MetadataStudyKind(LoadStudyKind):
             names = ", ".join(dict.fromkeys(point.workload for point in own))
             why = f"{names}: clients look up files that they made themselves"
             hint = "a rank shift over two clients of one shared file system avoids it"
-            yield VerdictLimit(VerdictLevel.INDICATIVE, why, hint, point_digests(own))
+            yield VerdictCap(VerdictLevel.INDICATIVE, why, hint, point_digests(own))
 
     def readiness_faults(
         self,

@@ -359,7 +359,7 @@ def check_contents_not_compared(view: ObjectsView, host_index: int) -> CheckAnsw
 
 
 @check("server-clock", "A server's clock that is off")
-@per_host(max_key="off_s", valid_limit=CLOCK_GOOD_S)
+@per_host(max_key="off_s", valid_threshold=CLOCK_GOOD_S)
 def check_server_clock(view: ObjectsView, host_index: int) -> HostAnswer:
     """Whether server and client agree on the time, within what signatures allow."""
     host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
@@ -377,7 +377,7 @@ def check_server_clock(view: ObjectsView, host_index: int) -> HostAnswer:
 
 
 @check_generator_bound
-@per_host(max_key="share", valid_limit=GENERATOR_LIMIT_SHARE)
+@per_host(max_key="share", valid_threshold=GENERATOR_LIMIT_SHARE)
 def check_near_generator_limit(view: ObjectsView, host_index: int) -> HostAnswer:
     """Whether the engine could have made many more operations than it did."""
     host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
@@ -441,7 +441,7 @@ def check_objects_bytes_moved(view: ObjectsView) -> CheckAnswer:
     return _network_bytes_answer(view)
 
 
-@per_host(min_key="carried_share", valid_limit=CARRIED_GOOD, invalid_limit=CARRIED_BAD)
+@per_host(min_key="carried_share", valid_threshold=CARRIED_GOOD, invalid_threshold=CARRIED_BAD)
 def _network_bytes_answer(view: ObjectsView, host_index: int) -> HostAnswer:
     host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
     claimed = {

@@ -96,7 +96,7 @@ def check_step_parts(view: TrainingView, host_index: int) -> CheckAnswer:
 
 
 @check("first-epoch", "Later epochs that are faster")
-@per_host(max_key="gain", valid_limit=EPOCH_GOOD, invalid_limit=EPOCH_BAD)
+@per_host(max_key="gain", valid_threshold=EPOCH_GOOD, invalid_threshold=EPOCH_BAD)
 def check_first_epoch(view: TrainingView, host_index: int) -> HostAnswer:
     """Whether samples that were read before come faster: a cache holds them then."""
     host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])

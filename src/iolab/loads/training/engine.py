@@ -117,12 +117,12 @@ class TrainingLineReader(EngineLineReader):
             epochs=require_count(counts, "epochs"),
             steps_least=require_count(counts, "steps_least"),
             steps_most=require_count(counts, "steps_most"),
-            first_epoch=_epoch_totals(require_operation_table(counts, "first_epoch")),
-            later_epochs=_epoch_totals(require_operation_table(counts, "later_epochs")),
+            first_epoch=_parse_epoch_totals(require_operation_table(counts, "first_epoch")),
+            later_epochs=_parse_epoch_totals(require_operation_table(counts, "later_epochs")),
         )
 
 
-def _epoch_totals(counts: Mapping[str, Any]) -> EpochTotals:
+def _parse_epoch_totals(counts: Mapping[str, Any]) -> EpochTotals:
     return EpochTotals(
         steps=require_count(counts, "steps"),
         step_ns=require_count(counts, "step_ns"),

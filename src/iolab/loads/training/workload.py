@@ -57,7 +57,7 @@ class TrainingJob(AnyJob, Record, tag="training-read"):
     """
 
     load_axes: ClassVar[tuple[str, ...]] = ("accelerators",)
-    limit_axis: ClassVar[str] = "accelerators"
+    max_load_search_axis: ClassVar[str] = "accelerators"
     size_keys: ClassVar[tuple[str, ...]] = ("files",)
     indicators: ClassVar[Mapping[str, str | None]] = MappingProxyType(
         {
@@ -147,11 +147,11 @@ class TrainingJob(AnyJob, Record, tag="training-read"):
         return self.accelerators * self.loaders
 
     @property
-    def search_limit_text(self) -> str:
+    def search_criterion_text(self) -> str:
         """See `AnyJob`."""
         return f"utilisation >= {percent_text(self.threshold)}"
 
-    def meets_search_limit(self, values: Mapping[str, float | None]) -> bool:
+    def meets_search_criterion(self, values: Mapping[str, float | None]) -> bool:
         """See `AnyJob`."""
         return (values.get(UTILISATION.key) or 0.0) >= self.threshold
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Final
 
 from iolab.core.bins import PERCENTILES
-from iolab.core.metric import Metric, RunResult, worst_level
+from iolab.core.metric import Metric, RunResult, worst_verdict_level
 from iolab.core.run import Point
 from iolab.published.audit import declared, figures, rates
 from iolab.published.audit.document import FigureRange, PublishedSet, exact_range
@@ -160,7 +160,7 @@ def _worst_check_verdict_outcomes(result: RunResult, point: Point) -> Iterator[A
     """The verdict is that of the worst check."""
     del point
     levels = [check.level for check in result.verdict.checks if check.level is not None]
-    worst = worst_level(levels)
+    worst = worst_verdict_level(levels)
     same = worst is result.verdict.level
     verdict = Agreement.AGREES if same else Agreement.CONTRADICTS
     message = f"The verdict is {result.verdict.level}, but its worst check is {worst}."

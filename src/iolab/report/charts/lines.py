@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.findings import LoadCurve
 from iolab.analysis.points import PointSummary
-from iolab.core.metric import Metric, VerdictLevel, worst_level
+from iolab.core.metric import Metric, VerdictLevel, worst_verdict_level
 from iolab.core.metric_spec import BetterDirection, metric_spec
 from iolab.record import Record
 from iolab.report.best import UNKNOWN_METRIC
@@ -241,7 +241,7 @@ def line_chart(
     )
     if len({line.color for line in drawn}) == len(drawn):
         drawn = [replace(line, dash=()) for line in drawn]  # colours tell them apart
-    in_steps = len(quantities_of_plots) > 1 and _has_room_for_bars(drawn, axis_name)
+    in_steps = len(quantities_of_plots) > 1 and _do_bars_fit(drawn, axis_name)
     x = parameter_axis_of_lines(drawn, axis_name, *quantities, equally_spaced=in_steps)
     height = HEIGHT if len(quantities_of_plots) == 1 else PANEL_HEIGHT
     plots = []
@@ -268,7 +268,7 @@ def line_chart(
     )
 
 
-def _has_room_for_bars(lines: Sequence[ChartLine], axis_name: str) -> bool:
+def _do_bars_fit(lines: Sequence[ChartLine], axis_name: str) -> bool:
     """Whether a bar for each line and value is wide enough, and nothing stands between values."""
     values = {point_axis_value(point, axis_name) for line in lines for point in line.points} - {
         None
@@ -684,7 +684,7 @@ def _axis_place_text(axis_name: str, value: float, line: ChartLine) -> str:
 
 def shared_or_worst_verdict_text(verdict_levels: Sequence[VerdictLevel]) -> str:
     """How far several points can be trusted: `all valid`, or the worst of them."""
-    worst = worst_level(verdict_levels)
+    worst = worst_verdict_level(verdict_levels)
     return f"all {worst.value}" if len(set(verdict_levels)) == 1 else f"at worst {worst.value}"
 
 

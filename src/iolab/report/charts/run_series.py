@@ -305,15 +305,15 @@ def _meter_reading_interval_ns(record: RunRecord, meter: CounterSeries) -> float
 def _processor_panel_lines(
     processor_series: Sequence[CounterSeries],
     cores: Sequence[CounterSeries],
-    metric_series_on_grid: Callable[[Iterable[CounterSeries], str], list[Floats]],
+    average_metric_on_grid: Callable[[Iterable[CounterSeries], str], list[Floats]],
 ) -> tuple[PanelLine, ...]:
     """All cores together, and the busiest core, which is what limits a single job."""
-    together = metric_series_on_grid(processor_series, "busy_share") or metric_series_on_grid(
+    together = average_metric_on_grid(processor_series, "busy_share") or average_metric_on_grid(
         cores, "busy_share"
     )
     return _known_panel_lines(
         ("all cores", _mean_over_hosts(together)),
-        ("busiest", _maximum_over_hosts(metric_series_on_grid(cores, "busy_share"))),
+        ("busiest", _maximum_over_hosts(average_metric_on_grid(cores, "busy_share"))),
     )
 
 
