@@ -21,7 +21,7 @@ from typing import Any, Final
 import numpy as np
 from tests.e2e.native_engine import ended, spec, started
 
-from iolab.loads.fileio.io_trace import IoTrace, read_trace, trace_chunks
+from iolab.loads.fileio.io_trace import IoTrace, chunks_of_trace, read_trace
 
 FILE_BYTES: Final = 64 << 20
 
@@ -39,7 +39,7 @@ def write_trace(path: Path, rate: int, seconds: float) -> None:
 
 def replay_ours(folder: Path, trace: IoTrace) -> dict[str, Any]:
     names = []
-    for number, part in enumerate(trace_chunks(trace, FILE_BYTES, 1.0)):
+    for number, part in enumerate(chunks_of_trace(trace, FILE_BYTES, 1.0)):
         names.append(str(folder / f"trace.{number}"))
         Path(names[-1]).write_bytes(part)
     job = {

@@ -87,7 +87,7 @@ def read_session(directory: Path) -> float:
 class Unverified(SessionReader):
     """A reader that takes every manifest for what it says."""
 
-    def document_damage_except_plan(self) -> tuple[Damage, ...]:
+    def damage_of_documents_except_plan(self) -> tuple[Damage, ...]:
         return ()
 
     def _read_manifest_heads(self) -> dict[RunKey, ManifestHead]:
@@ -103,7 +103,7 @@ def list_session(directory: Path, reading: type[SessionReader] = SessionReader) 
     """Read the results alone, as `iolab show` does; the seconds it took."""
     start = time.perf_counter()
     reader = reading(directory)
-    reader.document_damage_except_plan()
+    reader.damage_of_documents_except_plan()
     reader.results()
     return time.perf_counter() - start
 

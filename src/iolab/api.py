@@ -347,7 +347,7 @@ class Session:
 
     def __init__(self, directory: Path) -> None:
         self._reader = SessionReader(directory, _warn_of_damage)
-        self._reader.document_damage_except_plan()
+        self._reader.damage_of_documents_except_plan()
         self._study, self._results = study_and_results_with_session_checks(self._reader)
         self._summaries = summarise_points(self._results, self._study)
         runs = {id(result): self._to_run(result) for result in self._results}
@@ -381,7 +381,7 @@ class Session:
     @property
     def damage(self) -> tuple[Damage, ...]:
         """What was left out because it is not what was committed."""
-        return self._reader.document_and_manifest_damage()
+        return self._reader.damage_of_documents_and_manifests()
 
     @property
     def points(self) -> Rows[MeasuredPoint]:

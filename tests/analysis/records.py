@@ -41,7 +41,7 @@ from iolab.core.samples import (
     empty_counter_table,
     empty_interval_table,
 )
-from iolab.core.workload import AnyJob, Direction, NamedOperation
+from iolab.core.workload import AnyJob, Direction, OperationEnum
 from iolab.guests.analysis import GuestAnalysis
 from iolab.hosts.rates import CounterSeries
 from iolab.loads.fileio.engine_facts import FIO_ENGINE
@@ -96,7 +96,7 @@ class Burst(Record):
     ios: int = 40_000
     lat_ns: int = 800_000
     span_s: float = 1.0
-    direction: NamedOperation = Direction.READ
+    direction: OperationEnum = Direction.READ
     offset_ns: int = 0
     first_seq: int = 0
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.curves import session_load_findings
 from iolab.loads.fileio.workload import Job
-from iolab.report.phrases import load_finding_sentences, load_findings_document
+from iolab.report.phrases import document_of_load_findings, sentences_of_load_findings
 from tests.analysis.adaptive.systems import System, whole_session
 from tests.analysis.adaptive.test_queue import CURVE, HILL, MOST, PEAK, QUEUE, SOFT
 from tests.guests.guest_studies import FLEET
@@ -60,9 +60,9 @@ def test_a_fleet_that_grows_has_a_curve_for_each_depth(axis: str) -> None:
 def test_findings_are_the_same_whenever_they_are_made() -> None:
     study = load(CURVE)
     _, results = whole_session(study, SOFT)
-    assert load_findings_document(session_load_findings(study, results)) == load_findings_document(
+    assert document_of_load_findings(
         session_load_findings(study, results)
-    )
+    ) == document_of_load_findings(session_load_findings(study, results))
 
 
 def test_runs_without_a_host_do_not_enter() -> None:
@@ -83,7 +83,7 @@ def test_answers_are_told_in_a_sentence_each() -> None:
         (MOST, QUEUE, ("p99 <= 2 ms up to 8", "verified at", "without a rate 9")),
     ):
         study = load(text)
-        (line,) = load_finding_sentences(
+        (line,) = sentences_of_load_findings(
             session_load_findings(study, whole_session(study, system)[1])
         )
         assert all(part in line for part in message), line
@@ -92,9 +92,9 @@ def test_answers_are_told_in_a_sentence_each() -> None:
 
 def test_a_limit_that_is_never_reached_has_no_interval() -> None:
     study = load(workload('objective = "max-load"\nlimit = "p99 <= 10s"'))
-    (found,) = load_findings_document(session_load_findings(study, whole_session(study, QUEUE)[1]))[
-        "max_loads"
-    ]
+    (found,) = document_of_load_findings(
+        session_load_findings(study, whole_session(study, QUEUE)[1])
+    )["max_loads"]
     assert (found["bounded"], found["low"], found["high"]) == (False, None, None)
     assert found["iops"] == found["saturation_iops"]
     assert math.isclose(found["limit_ns"], 1e10)

@@ -56,7 +56,7 @@ def read_run(name: str, access: AccessPattern) -> tuple[RunRecord, dict[str, Any
         numjobs=int(options["numjobs"]),
         file_bytes=int(options["filesize"]),
     )
-    reader = FioEngine().measure_reader(job)
+    reader = FioEngine().create_measurement_reader(job)
     reader.feed(text.encode())
     reading = reader.finish()
     collector = IntervalCollector()

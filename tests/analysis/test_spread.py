@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from iolab.analysis.evenness import jain_index, max_over_min, run_evenness
+from iolab.analysis.evenness import host_evenness_of_run, jain_index, max_over_min
 from iolab.analysis.sums import sum_measured_window
 from iolab.core.metric import HostEvenness
 from iolab.core.run import HostRun, RunRecord
@@ -42,7 +42,7 @@ def record(spans: Sequence[tuple[float, float]], rates: Sequence[int] | None = N
 
 
 def found(made: RunRecord) -> HostEvenness:
-    spread = run_evenness(made, sum_measured_window(made))
+    spread = host_evenness_of_run(made, sum_measured_window(made))
     assert spread is not None
     return spread
 
@@ -89,11 +89,11 @@ def test_drift_is_the_largest_with_its_sign() -> None:
 
 
 def test_one_host_and_a_host_without_load_have_no_spread() -> None:
-    assert run_evenness(healthy(), sum_measured_window(healthy())) is None
+    assert host_evenness_of_run(healthy(), sum_measured_window(healthy())) is None
     made = bursts_record([Burst()], [])
     without = replace(made.hosts[1], start_real_ns=None, end_real_ns=None)
     made = replace(made, hosts=(made.hosts[0], without))
-    assert run_evenness(made, sum_measured_window(made)) is None
+    assert host_evenness_of_run(made, sum_measured_window(made)) is None
 
 
 @settings(max_examples=30)

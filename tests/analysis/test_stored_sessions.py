@@ -60,7 +60,7 @@ def test_every_run_is_judged_as_it_was(session: Path) -> None:
     facts = reader.facts
     kept = reader.results()
     assert kept
-    assert not reader.document_and_manifest_damage()
+    assert not reader.damage_of_documents_and_manifests()
     for was in kept:
         again = judge(reader.record(was.digest, was.repeat), facts)
         now, before = levels(again), levels(was)

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.analysis.points import summarise_points
-from iolab.cli.details import run_detail_lines
+from iolab.cli.details import detail_lines_of_runs
 from iolab.cli.planning import plan_lines
 from iolab.cli.progress import LoadGenerators, PointHostCounts, SessionProgress
 from iolab.cli.results import result_lines
@@ -96,7 +96,7 @@ def test_each_node_of_guests_has_its_rate_latency_and_what_stands_out(guests: Gu
 
 
 def test_details_have_the_nodes_of_every_run(guests: GuestSource) -> None:
-    lines = drawn(run_detail_lines(guests.results()[-1:]), 120)
+    lines = drawn(detail_lines_of_runs(guests.results()[-1:]), 120)
     at = next(number for number, line in enumerate(lines) if line.startswith("node wrote"))
     assert lines[at + 1].split() == ["node-1", "1", "GiB", "1", "GiB", "3", "GiB", "3.000", "3"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from iolab.analysis.points import summarise_points
-from iolab.cli.details import run_detail_lines
+from iolab.cli.details import detail_lines_of_runs
 from iolab.core.metric import Metric, RunResult
 from iolab.core.metric_spec import phase_metric_key
 from iolab.registry import report_kinds
@@ -32,7 +32,7 @@ def result_of(*, is_seen: bool = True) -> RunResult:
 
 
 def details_of(*results: RunResult) -> str:
-    return "\n".join(drawn(run_detail_lines(results)))
+    return "\n".join(drawn(detail_lines_of_runs(results)))
 
 
 def test_the_only_run_has_its_sentence_in_the_answer_alone() -> None:

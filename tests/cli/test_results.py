@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rich.console import Console, RenderableType
 
 from iolab.analysis.points import summarise_points
-from iolab.cli.details import latency_histogram_text, run_detail_lines, titled_session_details
+from iolab.cli.details import detail_lines_of_runs, latency_histogram_text, titled_session_details
 from iolab.cli.results import (
     OBJECTIONS_MAX,
     WHY_NOT_VALID,
@@ -106,7 +106,7 @@ def test_reads_and_writes_of_a_mix_have_lines_of_their_own_with_every_figure_in_
         assert len(own) == len(mixed)
         assert all(mean in " ".join(line) for mean, line in zip(means, own, strict=True))
         largest = metric_value_text(mixed[0].metrics[f"{way}_lat_ns_max"])
-        found = [line for line in drawn(run_detail_lines(mixed[:1])) if line.startswith(way)]
+        found = [line for line in drawn(detail_lines_of_runs(mixed[:1])) if line.startswith(way)]
         assert f"max {largest}" in found[0]
 
 
@@ -174,7 +174,7 @@ def test_objections_stand_worst_first_and_all_of_them_on_request() -> None:
     ]
     told = drawn(objection_lines(merge_objections([judged(RESULTS[0], *many)])))
     assert told[-1].strip() == "2 more: --details"
-    every = drawn(run_detail_lines([judged(RESULTS[0], *many)]))
+    every = drawn(detail_lines_of_runs([judged(RESULTS[0], *many)]))
     assert sum("check-" in line for line in every) == len(many)
 
 
@@ -291,7 +291,7 @@ def test_a_run_that_did_not_end_well_says_why() -> None:
 def test_details_list_checks_that_are_valid_in_all_runs_once() -> None:
     other = replace(FINE, code="zz-other")
     runs = [judged(RESULTS[0], FINE, other), judged(RESULTS[1], FINE, SHORT)]
-    text = "\n".join(drawn(run_detail_lines(runs)))
+    text = "\n".join(drawn(detail_lines_of_runs(runs)))
     assert text.count(FINE.code) == text.count("zz-other") == 1
     assert text.index(FINE.code) < text.index(SHORT.message) < len(text)
 
@@ -307,7 +307,7 @@ def test_details_say_once_what_a_check_says_of_several_runs() -> None:
         judged(RESULTS[1], late(2), SHORT),
         judged(RESULTS[2], replace(FINE, code="late")),
     ]
-    lines = drawn(run_detail_lines(runs))
+    lines = drawn(detail_lines_of_runs(runs))
     text = "\n".join(lines)
     for part in ("its clock is off.", "limit_s = 0.5", SHORT.message, "late, 2 of 3 runs: "):
         assert text.count(part) == 1, part
@@ -319,7 +319,7 @@ def test_details_say_once_what_a_check_says_of_several_runs() -> None:
 
 def test_details_show_every_metric_host_and_check_that_looked() -> None:
     not_asked = replace(FINE, code="verify-mismatch", level=None)
-    lines = drawn(run_detail_lines([judged(RESULTS[0], FINE, SHORT, not_asked)]))
+    lines = drawn(detail_lines_of_runs([judged(RESULTS[0], FINE, SHORT, not_asked)]))
     text = "\n".join(lines)
     assert ", p99 " in text
     assert "lat_ns" not in text
@@ -342,7 +342,7 @@ def test_foreign_text_is_shown_and_not_obeyed() -> None:
     study = replace(STUDY, workloads=(replace(STUDY.workloads[0], title=nasty),))
     result = replace(RESULTS[0], status=RunStatus.FAILED, failure=nasty)
     result = judged(result, replace(SHORT, message=nasty, evidence={"host": nasty}))
-    text = "\n".join(drawn((*result_lines(study, [result]), *run_detail_lines([result]))))
+    text = "\n".join(drawn((*result_lines(study, [result]), *detail_lines_of_runs([result]))))
     assert "\x1b" not in text
     assert text.count("[red]x[/red]\\x1b[2J line") >= 4
 

@@ -11,7 +11,7 @@ from iolab.core.metric_spec import (
     MetricSpec,
     column_metric_keys_and_labels,
     declare_metrics,
-    is_load_declared_metric,
+    is_metric_declared_by_load_kind,
     mean_latency_keys,
     metric_spec,
 )
@@ -67,4 +67,4 @@ def test_metrics_of_operations_are_known_by_their_keys(
     spec = metric_spec(key)
     assert (spec.label, spec.unit) == (label, unit)
     assert (spec.better, spec.combine) == (better, combine)
-    assert not is_load_declared_metric(key)
+    assert not is_metric_declared_by_load_kind(key)

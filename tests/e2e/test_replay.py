@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from iolab.loads.fileio.io_trace import IoTrace, read_trace, trace_chunks
+from iolab.loads.fileio.io_trace import IoTrace, chunks_of_trace, read_trace
 from tests.cli.command_line import iolab
 from tests.e2e.native_engine import MIB, Outcome, ended, job, spec, started
 
@@ -57,7 +57,7 @@ def replayed(folder: Path, trace_path: Path, speed: float = 1.0, depth: int = 25
     target = folder / "target"
     target.write_bytes(b"x" * SIZE)
     names = []
-    for number, part in enumerate(trace_chunks(trace, SIZE, speed)):
+    for number, part in enumerate(chunks_of_trace(trace, SIZE, speed)):
         names.append(str(folder / f"trace.{number}"))
         Path(names[-1]).write_bytes(part)
     block = {"blocks": [{"bytes": 16384}], "depth": depth, "read_percent": 66}

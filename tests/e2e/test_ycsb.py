@@ -17,10 +17,10 @@ from iolab.loads.keyvalue.ycsb.clients import incomplete_database_faults, parse_
 from iolab.loads.keyvalue.ycsb.engine import (
     JavaKit,
     YcsbStore,
+    build_measurement_command,
     database_fill_command,
     java_kit_of_jars,
     latency_log_names,
-    measure_command,
     rocksdb_contents_command,
 )
 from iolab.loads.keyvalue.ycsb.hdr_log import HdrLog, parse_hdr_log
@@ -77,7 +77,9 @@ def measured(
     job: YcsbJob, store: YcsbStore, kit: JavaKit, folder: Path
 ) -> tuple[tuple[str, ...], Sequence[HdrLog], int]:
     """The faults of a run, its logs, and its whole operations."""
-    command = measure_command(job, store, kit, str(folder), seconds=SECONDS, log_prefix="cell.")
+    command = build_measurement_command(
+        job, store, kit, str(folder), seconds=SECONDS, log_prefix="cell."
+    )
     output = parse_ycsb_output(*ran(command))
     paths = [folder / name for name in latency_log_names(job, "cell.")]
     logs = [parse_hdr_log(path.read_bytes()) for path in paths if path.exists()]

@@ -19,9 +19,9 @@ from iolab.loads.keyvalue.workload import KeyOperation, ServerKind, YcsbJob
 from iolab.loads.keyvalue.ycsb.engine import (
     JavaKit,
     YcsbStore,
+    build_measurement_command,
     database_fill_command,
     latency_log_names,
-    measure_command,
 )
 from tests.loads.keyvalue.local import on_this_machine
 
@@ -69,7 +69,7 @@ def test_each_log_is_opened_once(tmp_path: Path) -> None:
         os.mkfifo(pipe)
     for reader in readers:
         reader.start()
-    run(measure_command(JOB, store, kit, here, seconds=2, log_prefix="latency."))
+    run(build_measurement_command(JOB, store, kit, here, seconds=2, log_prefix="latency."))
     for reader in readers:
         reader.join(LIMIT_S)
     assert titles == {pipe.name: 1 for pipe in pipes}

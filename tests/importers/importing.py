@@ -9,7 +9,7 @@ from iolab.core.metric import RunResult, VerdictLevel
 from iolab.core.run import RunRecord
 from iolab.importers.files import ImportOutcome, read_foreign_files
 from iolab.importers.registry import IMPORTERS
-from iolab.importers.session import plan_imported_session, run_record
+from iolab.importers.session import build_imported_run_record, plan_imported_session
 from tests.judging import judge
 from tests.recorded import recorded
 
@@ -48,7 +48,7 @@ def records(
     found = found_in(folder, *names, edit=edit, beside=beside)
     assert not found.faults
     session = plan_imported_session(found.runs, configuration="imported", title="imported")
-    return [run_record(one) for one in session.runs]
+    return [build_imported_run_record(one) for one in session.runs]
 
 
 def results(

@@ -13,7 +13,7 @@ from iolab.core.metric import RunResult
 from iolab.importers.clients import find_assumed_repeats, join_clients_of_same_load
 from iolab.importers.files import read_foreign_files
 from iolab.importers.registry import IMPORTERS
-from iolab.importers.session import plan_imported_session, run_record
+from iolab.importers.session import build_imported_run_record, plan_imported_session
 from tests.cli.in_process import call
 from tests.facts import tells
 from tests.importers.importing import objections, results, value
@@ -50,7 +50,7 @@ def joined(paths: list[Path]) -> Mapping[int, RunResult]:
         configuration="c",
         title="c",
     )
-    every = [judge(run_record(one, one.files), {}) for one in session.runs]
+    every = [judge(build_imported_run_record(one, one.files), {}) for one in session.runs]
     assert {one.workload for one in every} == {every[0].workload}
     return {one.repeat: one for one in every}
 
@@ -92,7 +92,7 @@ def test_a_file_is_kept_with_a_client_that_it_tells_of(tmp_path: Path) -> None:
     (placed,) = plan_imported_session(
         join_clients_of_same_load(found), configuration="c", title="c"
     ).runs
-    record = run_record(placed, placed.files)
+    record = build_imported_run_record(placed, placed.files)
     assert len(record.hosts) == 3
     kept = [(one.host, one.name) for one in record.outputs]
     assert kept == [(record.hosts[0].host, "both.json"), ("c2", "c2.json")]

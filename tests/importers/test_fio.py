@@ -15,7 +15,11 @@ from iolab.core.limits import FILE_BYTES_MAX, TOTAL_BYTES_MAX
 from iolab.importers.files import read_foreign_files
 from iolab.importers.metrics import PERCENTILES
 from iolab.importers.registry import IMPORTERS
-from iolab.importers.session import plan_imported_session, run_record, write_imported_session
+from iolab.importers.session import (
+    build_imported_run_record,
+    plan_imported_session,
+    write_imported_session,
+)
 from iolab.store.reader import SessionReader
 from iolab.study.schedule import expand_points
 from tests.importers.importing import (
@@ -298,7 +302,7 @@ def test_hostile_reports_end_in_a_fault_or_an_invalid_run(text: str, tmp_path: P
 
     found = read_foreign_files([path], IMPORTERS)
     for one in plan_imported_session(found.runs, configuration="x", title="x").runs:
-        assert judge(run_record(one, one.files), {}).verdict.level.value == "invalid"
+        assert judge(build_imported_run_record(one, one.files), {}).verdict.level.value == "invalid"
         assert "\x1b" not in one.planned_run.point.workload
     assert found.runs or found.faults
 

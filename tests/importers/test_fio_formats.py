@@ -15,7 +15,7 @@ from iolab.importers.files import read_foreign_files
 from iolab.importers.fio_units import parse_fio_bytes, parse_fio_seconds
 from iolab.importers.foreign_run import ImportedRunDetails
 from iolab.importers.registry import IMPORTERS
-from iolab.importers.session import plan_imported_session, run_record
+from iolab.importers.session import build_imported_run_record, plan_imported_session
 from tests.cli.in_process import call
 from tests.importers.fio_reports import MOMENT, Document, direction, job, one_read, report
 from tests.importers.importing import objections, results, value
@@ -77,7 +77,7 @@ def runs(folder: Path, *texts: str | Document) -> list[RunRecord]:
     found = read_foreign_files([folder / "out.json"], IMPORTERS)
     assert not found.faults
     session = plan_imported_session(found.runs, configuration="c", title="c")
-    return [run_record(placed) for placed in session.runs]
+    return [build_imported_run_record(placed) for placed in session.runs]
 
 
 def judged(folder: Path, *texts: str | Document) -> list[RunResult]:
@@ -382,7 +382,7 @@ def logged(folder: Path, rows: Mapping[str, list[str]], **options: str) -> RunRe
     (folder / "a.json").write_text(json.dumps(report(entry)))
     found = read_foreign_files([folder], IMPORTERS)
     (placed,) = plan_imported_session(found.runs, configuration="c", title="c").runs
-    return run_record(placed)
+    return build_imported_run_record(placed)
 
 
 def test_logs_of_averages_and_of_every_io_tell_the_same_seconds(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from iolab.core.metric import RunResult
 from iolab.importers.files import ImportOutcome, read_foreign_files
 from iolab.importers.foreign_run import ForeignRun
 from iolab.importers.registry import IMPORTERS
-from iolab.importers.session import plan_imported_session, run_record
+from iolab.importers.session import build_imported_run_record, plan_imported_session
 from tests.cli.in_process import call
 from tests.facts import tells
 from tests.importers.importing import objections, results, value
@@ -40,7 +40,7 @@ def by_name(found: ImportOutcome) -> dict[str, ForeignRun]:
 def judged(found: ImportOutcome) -> RunResult:
     """The result of its only run."""
     (one,) = plan_imported_session(found.runs, configuration="c", title="t").runs
-    return judge(run_record(one), {})
+    return judge(build_imported_run_record(one), {})
 
 
 GETS = Phase("GET", begin_s=100, requests=8000, took_ms=20)

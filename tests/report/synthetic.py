@@ -69,7 +69,7 @@ class Source(Struct):
             self.results_given = tuple(self._result(run) for run in self.plan.runs)
         return self.results_given
 
-    def document_and_manifest_damage(self) -> tuple[Damage, ...]:
+    def damage_of_documents_and_manifests(self) -> tuple[Damage, ...]:
         return ()
 
     def record(self, digest: str, repeat: int) -> RunRecord:

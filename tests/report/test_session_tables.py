@@ -135,7 +135,7 @@ def test_the_worst_status_stands_for_all_and_names_its_session() -> None:
 class Damaged(Source):
     """A session with a run that cannot be read, and another whose latencies cannot."""
 
-    def document_and_manifest_damage(self) -> tuple[Damage, ...]:
+    def damage_of_documents_and_manifests(self) -> tuple[Damage, ...]:
         return (Damage("points/abc/run-1", "It is no JSON."),)
 
     def bins(self, digest: str, repeat: int) -> BinTable:

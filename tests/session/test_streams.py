@@ -47,7 +47,9 @@ def test_no_two_hosts_and_repeats_have_one_seed_and_all_fit_the_engine() -> None
         one["seed"]
         for number in (max(seeds), min(seeds), (1 << 44) * 3 + 1)
         for one in json.loads(
-            NativeEngine().measure_command(job, files, "/t", seconds=1, seed=number).job_file
+            NativeEngine()
+            .build_measurement_command(job, files, "/t", seconds=1, seed=number)
+            .job_file
         )["jobs"]
     }
     assert len(told) == 3 * job.numjobs
@@ -63,7 +65,9 @@ def test_jobs_of_a_fleet_draw_apart_also_where_fio_keeps_32_bits() -> None:
     told = [
         seed_line(
             FioEngine()
-            .measure_command(Job.require_type(point.job), files, "/t", seconds=1, seed=seed)
+            .build_measurement_command(
+                Job.require_type(point.job), files, "/t", seconds=1, seed=seed
+            )
             .job_file
         )
         for seed in seeds
@@ -77,7 +81,7 @@ def test_no_two_hosts_lay_out_the_same_blocks() -> None:
     files = DataSet("f", "default", 2, 1, 1 << 20)
     for engine in (FioEngine(), NativeEngine()):
         told = {
-            engine.layout_command(
+            engine.build_layout_command(
                 files,
                 "/t",
                 None,
@@ -105,7 +109,7 @@ def test_the_native_engine_is_told_the_turn_where_there_is_a_rate() -> None:
     files = DataSet("f", "default", job.numjobs, job.files_per_job, job.file_bytes)
 
     def told(job: Job, later: float) -> object:
-        command = NativeEngine().measure_command(
+        command = NativeEngine().build_measurement_command(
             job, files, "/t", seconds=1, seed=1, arrival_shift_share=later
         )
         return json.loads(command.job_file).get("later")

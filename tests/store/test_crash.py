@@ -65,7 +65,7 @@ def _assert_whole(place: Path, *, named: bool) -> None:
     reader = SessionReader(place)
     keys = [(run.point.digest, 1) for run in PLAN.runs[: 1 + named]]
     assert reader.session.status is SessionStatus.INTERRUPTED
-    assert (reader.document_and_manifest_damage(), reader.damage_by_run()) == ((), {})
+    assert (reader.damage_of_documents_and_manifests(), reader.damage_by_run()) == ((), {})
     assert reader.committed_runs() == set(keys)
     # Where it was killed before the index had the run, the run itself is found.
     assert reader.index_entries().keys() == set(keys)

@@ -130,7 +130,7 @@ def test_what_a_session_has_is_held_against_its_list(place: Path) -> None:
         writer.write_ledger(TargetLedger())
         writer.end_session_and_close(SessionStatus.DONE)
     assert (
-        SessionReader(place).document_and_manifest_damage()
+        SessionReader(place).damage_of_documents_and_manifests()
         == SessionReader(place).verify_all_files()
         == ()
     )
@@ -138,20 +138,20 @@ def test_what_a_session_has_is_held_against_its_list(place: Path) -> None:
         content = (place / name).read_bytes()
         (place / name).unlink()
         for found in (
-            SessionReader(place).document_and_manifest_damage(),
+            SessionReader(place).damage_of_documents_and_manifests(),
             SessionReader(place).verify_all_files(),
         ):
             assert [damage.path for damage in found] == [name]
         (place / name).write_bytes(content)
     with SessionWriter.reopen(place) as writer:
         commit(writer, record_of(3))
-        assert SessionReader(place).document_and_manifest_damage() == ()
+        assert SessionReader(place).damage_of_documents_and_manifests() == ()
     assert SessionReader(place).verify_all_files() == ()
 
 
 def test_hosts_are_missed_also_in_a_session_that_was_killed(place: Path) -> None:
     (place / layout.HOSTS).unlink()
-    assert [damage.path for damage in SessionReader(place).document_and_manifest_damage()] == [
+    assert [damage.path for damage in SessionReader(place).damage_of_documents_and_manifests()] == [
         layout.HOSTS
     ]
 

@@ -159,11 +159,11 @@ def test_a_damaged_run_is_named_and_the_others_are_read(place: Path, content: by
     reader = SessionReader(place)
     assert [result.digest for result in reader.results()] == [FIRST, THIRD]
     assert reader.committed_runs() == {(FIRST, 1), (THIRD, 1)}
-    assert [damage.path for damage in reader.document_and_manifest_damage()] == [
+    assert [damage.path for damage in reader.damage_of_documents_and_manifests()] == [
         f"points/{SECOND}/run-1"
     ]
     for damage in (
-        *reader.document_and_manifest_damage(),
+        *reader.damage_of_documents_and_manifests(),
         *reader.verify_all_files(),
         *reader.damage_by_run().values(),
     ):
@@ -219,7 +219,7 @@ def test_another_format_is_refused(place: Path, name: str, other: int) -> None:
 def test_a_run_of_a_newer_format_is_named(place: Path) -> None:
     path = place / "points" / FIRST / "run-1" / "manifest.json"
     path.write_text(path.read_text().replace(f'"format":{layout.FORMAT}', '"format":99', 1))
-    damaged = SessionReader(place).document_and_manifest_damage()
+    damaged = SessionReader(place).damage_of_documents_and_manifests()
     assert [damage.path for damage in damaged] == [f"points/{FIRST}/run-1"]
     assert "has format 99" in damaged[0].message
 

@@ -10,7 +10,7 @@ from iolab.core.study import Study
 from iolab.errors import Fault, StudyError
 from iolab.loads.metadata.workload import MetadataJob
 from iolab.study.inventory import Inventory
-from iolab.study.kubernetes import storage_class_group_names, volume_size_bytes
+from iolab.study.kubernetes import unique_short_storage_class_names, volume_size_bytes
 from iolab.study.parse import StudyOverrides
 from tests.plans import parse_study
 from tests.study.studies import SMALL
@@ -159,6 +159,6 @@ def test_sizes_are_read_as_kubernetes_writes_them(text: str, count: int) -> None
 
 def test_classes_that_look_alike_have_names_of_their_own() -> None:
     long = "a-class-with-a-name-longer-than-twenty"
-    names = storage_class_group_names(["a.b", "a-b", f"{long}-1", f"{long}-2"])
+    names = unique_short_storage_class_names(["a.b", "a-b", f"{long}-1", f"{long}-2"])
     assert len(set(names)) == 4
     assert all(len(name) <= 20 for name in names)

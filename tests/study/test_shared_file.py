@@ -39,12 +39,14 @@ def test_all_points_share_one_file_of_their_own() -> None:
 
 def test_each_job_has_its_part_by_both_engines() -> None:
     job, data_set = shared()
-    fio = lines(FioEngine().measure_command(job, data_set, "/t", seconds=1, seed=1).job_file)
+    fio = lines(
+        FioEngine().build_measurement_command(job, data_set, "/t", seconds=1, seed=1).job_file
+    )
     assert {"filename=s1mshared.0.0", f"size={MIB}", f"offset_increment={MIB}"} <= {*fio}
     assert not any(line.startswith(("nrfiles", "filesize", "filename_format")) for line in fio)
     native = replace(job, ioengine="auto")
     spec = json.loads(
-        NativeEngine().measure_command(native, data_set, "/t", seconds=1, seed=1).job_file
+        NativeEngine().build_measurement_command(native, data_set, "/t", seconds=1, seed=1).job_file
     )
     assert [one["files"] for one in spec["jobs"]] == 3 * [
         [{"path": "s1mshared.0.0", "bytes": 3 * MIB}]
@@ -58,7 +60,7 @@ def test_fewer_jobs_have_the_same_parts() -> None:
     one = replace(job, numjobs=1)
     (only,) = json.loads(
         NativeEngine()
-        .measure_command(replace(one, ioengine="auto"), data_set, "/t", seconds=1, seed=1)
+        .build_measurement_command(replace(one, ioengine="auto"), data_set, "/t", seconds=1, seed=1)
         .job_file
     )["jobs"]
     assert (only["files"][0]["bytes"], only["offset_bytes"], only["size_bytes"]) == (
@@ -70,9 +72,9 @@ def test_fewer_jobs_have_the_same_parts() -> None:
 
 def test_it_is_laid_out_as_one_file_by_one_job() -> None:
     _, data_set = shared()
-    fio = lines(FioEngine().layout_command(data_set, "/t", None, seed=1).job_file)
+    fio = lines(FioEngine().build_layout_command(data_set, "/t", None, seed=1).job_file)
     assert {"numjobs=1", "filename=s1mshared.0.0", f"size={3 * MIB}"} <= {*fio}
-    spec = json.loads(NativeEngine().layout_command(data_set, "/t", None, seed=1).job_file)
+    spec = json.loads(NativeEngine().build_layout_command(data_set, "/t", None, seed=1).job_file)
     (only,) = spec["jobs"]
     assert only["files"] == [{"path": "s1mshared.0.0", "bytes": 3 * MIB, "create": True}]
     assert (only["io_bytes"], only["offset_bytes"]) == (3 * MIB, 0)

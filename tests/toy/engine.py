@@ -35,7 +35,9 @@ class AppendEngine:
         if tool.path is None:
             raise EngineError("There is no python3.", "Install it there.")
 
-    def command(self, job: AppendJob, directory: str, *, seconds: float, seed: int) -> Command:
+    def build_command(
+        self, job: AppendJob, directory: str, *, seconds: float, seed: int
+    ) -> Command:
         """The process of one host; nothing is drawn."""
         return Command(
             argv=("python3", "-", str(job.block_bytes), str(seconds)),
@@ -46,7 +48,7 @@ class AppendEngine:
             output_limit_bytes=OUTPUT_LIMIT_BYTES,
         )
 
-    def output_reader(self, job: AppendJob) -> OutputReader:
+    def create_output_reader(self, job: AppendJob) -> OutputReader:
         """What reads its lines."""
         return AppendReader(job)
 

@@ -131,7 +131,7 @@ def compare_sides(
         differences=find_differences(baseline, candidate),
         compared_metrics=rows,
         skipped=(*skipped, *without),
-        summaries=tuple(_metric_summaries(rows, is_same_measurement=same)),
+        summaries=tuple(_geometric_mean_summaries(rows, is_same_measurement=same)),
         is_same_measurement=same,
     )
 
@@ -170,7 +170,7 @@ def _same_session_comparison(run_count: int) -> Comparison:
     )
 
 
-def _metric_summaries(
+def _geometric_mean_summaries(
     compared_metrics: Sequence[ComparedMetric], *, is_same_measurement: bool
 ) -> Iterator[MetricSummary]:
     """The geometric mean of each metric that has several rows; a workload is a curve."""

@@ -20,7 +20,7 @@ from iolab.core.samples import Floats
 from iolab.units import NS_PER_S
 
 
-def run_evenness(record: RunRecord, load_sums: LoadSums) -> HostEvenness | None:
+def host_evenness_of_run(record: RunRecord, load_sums: LoadSums) -> HostEvenness | None:
     """The spread of a run of several hosts that all did I/O, else None."""
     return host_evenness(
         record.hosts, host_io_windows(record, load_sums.measured_part), host_rates(load_sums)

@@ -54,7 +54,7 @@ from iolab.analysis.checks.time import (
     check_startup_transient,
     check_wide_interval,
 )
-from iolab.analysis.evenness import run_evenness
+from iolab.analysis.evenness import host_evenness_of_run
 from iolab.analysis.metrics import (
     METRIC_KEYS,
     TRIM_KEYS,
@@ -249,7 +249,7 @@ class LoadAnalysis(Generic[View]):
 
     def evenness_by_phase(self, view: View) -> Mapping[str, HostEvenness]:
         """How evenly several hosts worked: of the whole run, or of parts that follow each other."""
-        spread = run_evenness(view.record, view.load)
+        spread = host_evenness_of_run(view.record, view.load)
         return {} if spread is None else {WHOLE_RUN: spread}
 
     def hypervisor_results(self, view: View) -> tuple[HypervisorResult, ...]:  # noqa: ARG002 - of most

@@ -85,7 +85,7 @@ def metrics_from_values(
 
 def fleet_metrics(load_sums: LoadSums, directions: Directions) -> dict[str, Metric]:
     """The metrics of all hosts together; without a common window none has a value."""
-    return group_metrics(load_sums, list(range(len(load_sums.seconds))), directions)
+    return metrics_of_host_group(load_sums, list(range(len(load_sums.seconds))), directions)
 
 
 def host_metrics(load_sums: LoadSums, host_index: int, directions: Directions) -> dict[str, Metric]:
@@ -93,7 +93,7 @@ def host_metrics(load_sums: LoadSums, host_index: int, directions: Directions) -
     return _metrics_of_pooled_hosts(load_sums, [host_index], directions)
 
 
-def group_metrics(
+def metrics_of_host_group(
     load_sums: LoadSums, host_indexes: list[int], directions: Directions
 ) -> dict[str, Metric]:
     """The metrics of some hosts together, merged as those of all; none without a common window."""

@@ -20,7 +20,7 @@ from iolab.core.histogram import Histogram
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import MetricSpec
 from iolab.core.run import RunRecord
-from iolab.core.workload import NamedOperation
+from iolab.core.workload import OperationEnum
 from iolab.record import Record
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ Percentiles = Sequence[tuple[str, float]]
 class OperationsView(RunView, Record, dict=True):
     """A run with the sums of its operations; axis 1 of these is that of `operations_in_sums`."""
 
-    operations_in_sums: ClassVar[tuple[NamedOperation, ...]] = ()
+    operations_in_sums: ClassVar[tuple[OperationEnum, ...]] = ()
     operations: OperationSums | None = None
 
     @property
@@ -47,12 +47,12 @@ class OperationsView(RunView, Record, dict=True):
         """Whether each of those hosts was measured."""
         return bool(host_indexes) and float(self.load.seconds[list(host_indexes)].min()) > 0
 
-    def operation_count(self, host_indexes: Sequence[int], operation: NamedOperation) -> int:
+    def operation_count(self, host_indexes: Sequence[int], operation: OperationEnum) -> int:
         """How many of an operation those hosts did in the window."""
         place = self.operations_in_sums.index(operation)
         return int(self.operation_sums.completed[list(host_indexes), place].sum())
 
-    def operation_rate_per_s(self, host_indexes: Sequence[int], operation: NamedOperation) -> float:
+    def operation_rate_per_s(self, host_indexes: Sequence[int], operation: OperationEnum) -> float:
         """How many of an operation those hosts did a second, together."""
         place, picked = self.operations_in_sums.index(operation), list(host_indexes)
         return float(
@@ -60,21 +60,21 @@ class OperationsView(RunView, Record, dict=True):
         )
 
     def operation_latency_sum_ns(
-        self, host_indexes: Sequence[int], operation: NamedOperation
+        self, host_indexes: Sequence[int], operation: OperationEnum
     ) -> float:
         """The time that all of an operation took on those hosts together."""
         place = self.operations_in_sums.index(operation)
         return float(self.operation_sums.lat_sum_ns[list(host_indexes), place].sum())
 
     def operation_histogram(
-        self, host_indexes: Sequence[int], operation: NamedOperation
+        self, host_indexes: Sequence[int], operation: OperationEnum
     ) -> Histogram:
         """The latencies of those hosts, merged bin by bin."""
         place = self.operations_in_sums.index(operation)
         return Histogram(self.operation_sums.bins[list(host_indexes), place].sum(axis=0))
 
     def latency_values(
-        self, host_indexes: Sequence[int], operation: NamedOperation, percentiles: Percentiles
+        self, host_indexes: Sequence[int], operation: OperationEnum, percentiles: Percentiles
     ) -> dict[str, float | None]:
         """Mean, percentiles and maximum of an operation's latencies, by their keys."""
         statistics = latency_statistics(
@@ -102,7 +102,7 @@ class OperationsAnalysis(LoadAnalysis[ViewT], ABC):
     operation_keys: Sequence[str]
     omits_operations_not_done: bool = False
     percentiles: Percentiles
-    operations_with_percentile_intervals: Sequence[NamedOperation]
+    operations_with_percentile_intervals: Sequence[OperationEnum]
 
     @abstractmethod
     def metric_values(self, view: ViewT, host_indexes: Sequence[int]) -> dict[str, float | None]:

@@ -440,11 +440,11 @@ class GainsByPair:
 
     def gains_over_first(self) -> tuple[ConfigurationGains, ...]:
         """Every other configuration against the first, as `compare_configurations` has them."""
-        return tuple(self._gains_of_pair(self._order[0], other) for other in self._order[1:])
+        return tuple(self._cached_gains_of_pair(self._order[0], other) for other in self._order[1:])
 
     def gains(self, baseline: str, candidate: str) -> ConfigurationGains:
         """One configuration against another, whatever their order in the study."""
-        return self._gains_of_pair(baseline, candidate)
+        return self._cached_gains_of_pair(baseline, candidate)
 
     def comparison(
         self,
@@ -459,9 +459,9 @@ class GainsByPair:
         if not set(configuration_ids) <= set(self._order):
             return None
         first, second = sorted(configuration_ids, key=self._order.index)
-        gains = self._gains_of_pair(first, second)
+        gains = self._cached_gains_of_pair(first, second)
         if metric not in gains.metrics:
-            gains = self._gains_with_metric(first, second, metric)
+            gains = self._cached_gains_with_metric(first, second, metric)
         cell = gains.cell(*workload_and_axis_values, metric)
         if cell is None:
             return None
@@ -471,11 +471,11 @@ class GainsByPair:
             else inverted_comparison(cell.comparison)
         )
 
-    def _gains_with_metric(self, first: str, second: str, metric: str) -> ConfigurationGains:
+    def _cached_gains_with_metric(self, first: str, second: str, metric: str) -> ConfigurationGains:
         """The default comparisons of two with those of one more metric, all held together."""
         key = (first, second, metric)
         if key not in self._gains:
-            usual = self._gains_of_pair(first, second).cells
+            usual = self._cached_gains_of_pair(first, second).cells
             own = _gains_over_baseline(
                 self._study, self._summaries, (metric,), (first, second), self._logarithms
             )
@@ -487,7 +487,7 @@ class GainsByPair:
             self._gains[key] = replace(own, cells=tuple(held[len(usual) :]))
         return self._gains[key]
 
-    def _gains_of_pair(self, first: str, second: str) -> ConfigurationGains:
+    def _cached_gains_of_pair(self, first: str, second: str) -> ConfigurationGains:
         key = (first, second, "")
         if key not in self._gains:
             self._gains[key] = _gains_over_baseline(

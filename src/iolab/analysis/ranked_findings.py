@@ -375,21 +375,21 @@ class _MeasuredConfigurations(Record):
             for kind, names in self._workloads_by_kind().items()
         }
 
-    def performance(self, rates: Rates) -> Scores:
+    def performance_with_equal_kinds(self, rates: Rates) -> Scores:
         """The geometric mean of all kinds of performance, each counting once."""
         return _geometric_mean_scores(list(self.scores_by_kind(rates).values()))
 
-    def performance_by_workload(self, rates: Rates) -> Scores:
+    def performance_with_equal_workloads(self, rates: Rates) -> Scores:
         """The same where each workload counts once."""
         return _geometric_mean_scores(list(rates.values()))
 
-    def value(self, rates: Rates) -> Scores:
+    def value_for_money_with_equal_kinds(self, rates: Rates) -> Scores:
         """Performance for money."""
-        return self._per_cost(self.performance(rates))
+        return self._per_cost(self.performance_with_equal_kinds(rates))
 
-    def value_by_workload(self, rates: Rates) -> Scores:
+    def value_for_money_with_equal_workloads(self, rates: Rates) -> Scores:
         """The same where each workload counts once."""
-        return self._per_cost(self.performance_by_workload(rates))
+        return self._per_cost(self.performance_with_equal_workloads(rates))
 
     def shares_of_best(
         self, scores_by_side: Mapping[str, Mapping[str, float]]
@@ -407,7 +407,7 @@ class _MeasuredConfigurations(Record):
         """The least share of the best in capacity and each kind of performance."""
         return _least_of_sides(self.shares_of_best(self.scores_by_kind(rates)))
 
-    def balance_by_workload(self, rates: Rates) -> Scores:
+    def balance_with_equal_workloads(self, rates: Rates) -> Scores:
         """The same with each workload as a side."""
         return _least_of_sides(self.shares_of_best(rates))
 
@@ -485,14 +485,17 @@ def recommendations(study: Study, best: Sequence[BestPointFinding]) -> Iterator[
         yield _capacity_recommendation(field)
     if field.workloads:
         yield _performance_recommendation(
-            field, BuyerNeed.PERFORMANCE, field.performance, field.performance_by_workload
+            field,
+            BuyerNeed.PERFORMANCE,
+            field.performance_with_equal_kinds,
+            field.performance_with_equal_workloads,
         )
         if field.cost_thousands_by_configuration:
             yield _performance_recommendation(
                 field,
                 BuyerNeed.VALUE,
-                field.value,
-                field.value_by_workload,
+                field.value_for_money_with_equal_kinds,
+                field.value_for_money_with_equal_workloads,
                 field.cost_divisor_text,
             )
     sides = field.shares_of_best(field.scores_by_kind(field.rates))
@@ -501,7 +504,7 @@ def recommendations(study: Study, best: Sequence[BestPointFinding]) -> Iterator[
             field,
             BuyerNeed.BALANCE,
             field.balance,
-            field.balance_by_workload,
+            field.balance_with_equal_workloads,
             field.cost_divisor_text,
             sides,
         )
@@ -544,9 +547,9 @@ def value_for_money(
         or not field.workloads
     ):
         return ValueForMoney({}, 0, (), depends_on_weighing=False)
-    scores = field.value(field.rates)
+    scores = field.value_for_money_with_equal_kinds(field.rates)
     leader, second, *_ = _configuration_ids_best_first(scores)
-    compared = field.lead_comparisons(field.value, leader).get(second)
+    compared = field.lead_comparisons(field.value_for_money_with_equal_kinds, leader).get(second)
     interval = None
     if compared is not None and compared.low is not None and compared.high is not None:
         interval = (1 / compared.high, 1 / compared.low)
@@ -554,8 +557,10 @@ def value_for_money(
         scores,
         len(field.workloads),
         field.performance_kinds,
-        depends_on_weighing=_leads_by_workload_alone(field.value_by_workload(field.rates), leader),
-        is_certain=field.is_clear_leader(field.value, leader),
+        depends_on_weighing=_leads_other_with_equal_workloads(
+            field.value_for_money_with_equal_workloads(field.rates), leader
+        ),
+        is_certain=field.is_clear_leader(field.value_for_money_with_equal_kinds, leader),
         lead_interval=interval,
     )
 
@@ -625,9 +630,9 @@ def _configuration_ids_best_first(scores: Scores) -> list[str]:
     return sorted(scores, key=lambda configuration_id: -scores[configuration_id])
 
 
-def _leads_by_workload_alone(by_workload: Scores, leader: str) -> bool:
+def _leads_other_with_equal_workloads(scores_with_equal_workloads: Scores, leader: str) -> bool:
     """Whether another than the leader is above it where each workload counts once."""
-    return max(by_workload.values()) > by_workload[leader]
+    return max(scores_with_equal_workloads.values()) > scores_with_equal_workloads[leader]
 
 
 def _capacity_recommendation(field: _MeasuredConfigurations) -> Recommendation:
@@ -655,15 +660,18 @@ def _performance_recommendation(
     field: _MeasuredConfigurations,
     need: BuyerNeed,
     measure: Measure,
-    measure_by_workload: Measure,
+    measure_with_equal_workloads: Measure,
     cost_divisor_text: str = "",
     shares_by_dimension: Mapping[str, Scores] | None = None,
 ) -> Recommendation:
-    """The leader by `measure`, sure only where it also leads by `measure_by_workload`."""
-    scores, by_workload = measure(field.rates), measure_by_workload(field.rates)
+    """The leader by `measure`, sure only where it also leads by `measure_with_equal_workloads`."""
+    scores, scores_with_equal_workloads = (
+        measure(field.rates),
+        measure_with_equal_workloads(field.rates),
+    )
     best, second, *_ = _configuration_ids_best_first(scores)
-    leader, next_best, *_ = _configuration_ids_best_first(by_workload)
-    depends_on_weighing = _leads_by_workload_alone(by_workload, best)
+    leader, next_best, *_ = _configuration_ids_best_first(scores_with_equal_workloads)
+    depends_on_weighing = _leads_other_with_equal_workloads(scores_with_equal_workloads, best)
     figures = field.figures
     of_both = [figure for figure in figures if figure.configuration in (best, second)]
     return Recommendation(
@@ -686,6 +694,8 @@ def _performance_recommendation(
         performance_kinds=field.performance_kinds,
         leader_if_workloads_weigh_equally=leader if depends_on_weighing else "",
         lead_factor_if_workloads_weigh_equally=(
-            by_workload[leader] / by_workload[next_best] if depends_on_weighing else 1.0
+            scores_with_equal_workloads[leader] / scores_with_equal_workloads[next_best]
+            if depends_on_weighing
+            else 1.0
         ),
     )

@@ -588,7 +588,7 @@ def neighbour_figures(view: RunView, scenario: ScenarioOutcome) -> tuple[Neighbo
 def _figures_of_neighbour(
     view: RunView, scenario: ScenarioOutcome, event: EventOutcome
 ) -> NeighbourFigures:
-    record = _record_of_neighbour(view.record, event.id)
+    record = _cut_neighbour_run_record(view.record, event.id)
     seconds = PerSecondHistograms(record, scenario)
     active = _whole_seconds_slice(seconds, event.start_real_ns, event.undone_real_ns)
     phases = []
@@ -610,7 +610,7 @@ def _figures_of_neighbour(
     )
 
 
-def _record_of_neighbour(record: RunRecord, event: str) -> RunRecord:
+def _cut_neighbour_run_record(record: RunRecord, event: str) -> RunRecord:
     """What one neighbour did, as the record of a run of its own."""
     places = [place for place, item in enumerate(record.neighbours) if item.event == event]
     runs = [record.neighbours[place] for place in places]

@@ -158,11 +158,11 @@ def _parse_budget(budget_text: str | None, faults_to_extend: list[Any]) -> Budge
 def _read_offers(session_or_set: str) -> tuple[Offer, ...]:
     """Every configuration of a session or of a published set."""
     from iolab.cli.studies import read_published_set
-    from iolab.published.choose import published_offers
+    from iolab.published.choose import offers_from_published_configurations
 
     if Path(session_or_set).is_dir():
         return _session_offers(session_or_set)
-    offers = published_offers(read_published_set(session_or_set))
+    offers = offers_from_published_configurations(read_published_set(session_or_set))
     if not offers:
         hint = "Give one that has: 'iolab reference' lists the published sets."
         raise UsageError(

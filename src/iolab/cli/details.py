@@ -112,7 +112,7 @@ def titled_session_details(
             part
             for run in runs
             for part in (
-                *_run_detail_lines(
+                *_detail_lines_of_run(
                     run,
                     shared,
                     latency_curve_reader(run),
@@ -125,7 +125,7 @@ def titled_session_details(
         yield f"{title}, {counted_noun(len(runs), 'run')}", parts
 
 
-def run_detail_lines(
+def detail_lines_of_runs(
     results: Sequence[RunResult],
     latency_curve_reader: Callable[[RunResult], Sequence[LatencyCurve]] = lambda _: (),
 ) -> Iterator[RenderableType]:
@@ -142,7 +142,7 @@ def _slow_io_lines(slow_ios: Sequence[SlowIoContext]) -> Iterator[RenderableType
         yield report_table_for_terminal(table)
 
 
-def _run_detail_lines(
+def _detail_lines_of_run(
     result: RunResult,
     shared_texts: SharedCheckTexts,
     curves: Sequence[LatencyCurve],
@@ -175,7 +175,7 @@ def _run_detail_lines(
     if len(result.hosts) > 1:
         yield from _host_metric_lines(result)
     yield from report_kinds().booted_hosts.nodes_terminal_screen_of_run(result)
-    yield from _run_check_lines(result, shared_texts)
+    yield from _check_lines_of_run(result, shared_texts)
 
 
 def latency_histogram_text(curve: LatencyCurve) -> str:
@@ -342,7 +342,9 @@ def _host_metric_lines(result: RunResult) -> Iterator[RenderableType]:
         yield report_table_for_terminal(phase_evenness_table(result.operation_spreads, names))
 
 
-def _run_check_lines(result: RunResult, shared_texts: SharedCheckTexts) -> Iterator[RenderableType]:
+def _check_lines_of_run(
+    result: RunResult, shared_texts: SharedCheckTexts
+) -> Iterator[RenderableType]:
     """What objects, the gravest first, with its evidence; the codes of what found nothing.
 
     Without what is said of all runs.

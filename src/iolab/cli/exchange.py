@@ -391,7 +391,7 @@ def _export_text_of_session(reader: SessionReader, export_format: ExportFormat) 
     if export_format is ExportFormat.OPENMETRICS:
         return _openmetrics_text(reader, study, results)
     document = session_document(
-        report_kinds(), study, results, damaged_runs=reader.document_and_manifest_damage()
+        report_kinds(), study, results, damaged_runs=reader.damage_of_documents_and_manifests()
     )
     return json_text(document)
 

@@ -493,7 +493,7 @@ def open_session(directory: Path) -> SessionReader:
         report_left_out_session(directory, damage, imported=_is_imported(reader))
 
     reader = SessionReader(directory, report_damage)
-    reader.document_damage_except_plan()
+    reader.damage_of_documents_except_plan()
     return reader
 
 

@@ -23,7 +23,7 @@ from iolab.errors import StoreError
 from iolab.registry import report_kinds
 from iolab.report.bottleneck import bottlenecks_line
 from iolab.report.numbers import utc_minute_text
-from iolab.report.phrases import Objection, load_finding_sentences
+from iolab.report.phrases import Objection, sentences_of_load_findings
 from iolab.report.session_answer import SessionAnswer
 from iolab.report.table import Column
 from iolab.report.terminal import (
@@ -159,9 +159,9 @@ def _verdict_counts_text(results: Sequence[RunResult]) -> Text:
     return text
 
 
-def load_finding_lines(study: Study, results: Sequence[RunResult]) -> Iterator[RenderableType]:
+def lines_of_load_findings(study: Study, results: Sequence[RunResult]) -> Iterator[RenderableType]:
     """A section of a few sentences; nothing where there is neither a curve nor a search."""
-    lines = list(load_finding_sentences(session_load_findings(study, results)))
+    lines = list(sentences_of_load_findings(session_load_findings(study, results)))
     if not lines:
         return
     yield ""

@@ -296,7 +296,7 @@ def _require_undamaged_documents(reader: SessionReader) -> None:
     """StoreError where a document of the session itself is damaged: hosts are compared by it."""
     from iolab.store.layout import INDEX
 
-    for damage in reader.document_damage_except_plan():
+    for damage in reader.damage_of_documents_except_plan():
         if damage.path == INDEX:
             continue  # it is made again of the runs that are there
         raise StoreError(f"'{reader.directory}': {damage.message}", damage.hint)

@@ -221,7 +221,7 @@ class SessionRequest(Record):
     queue_factory: Callable[[], AdaptiveQueue] | None = None
     done_results: tuple[RunResult, ...] = ()
 
-    def write_forecaster(self) -> WriteForecaster:
+    def create_write_forecaster(self) -> WriteForecaster:
         """What forecasts its bytes, with what was measured before."""
         return WriteForecaster(self.study, self.plan, study_kinds(), self.done_results)
 
@@ -245,7 +245,9 @@ async def _run_session_on_hosts(request: SessionRequest, view: LiveView) -> Sess
     queue = request.queue_factory() if request.queue_factory else None
     with (
         rare_garbage_collection(),
-        SessionRecorder(request.open_writer, view, queue, request.write_forecaster()) as recorder,
+        SessionRecorder(
+            request.open_writer, view, queue, request.create_write_forecaster()
+        ) as recorder,
         stop_on_signals(lambda: _request_stop_and_get_text(stop, recorder), view.show_message),
     ):
         try:
@@ -311,7 +313,7 @@ def run_session_and_print_results(request: SessionRequest, options: RunOptions) 
     forecast = forecast_verdicts(request.study, request.plan, study_kinds())
     for message in forecast.text_lines() if forecast.caps else ():
         _print_unless_quiet(wrap_for_terminal(one_line(message)), options)
-    if (writes := request.write_forecaster().forecast()).depends_on_target_speed:
+    if (writes := request.create_write_forecaster().forecast()).depends_on_target_speed:
         _print_unless_quiet(wrap_for_terminal(f"Writes {writes.forecast_sentence}."), options)
     status = run_session_showing_progress(request, options)
     return _print_results(status, options, forecast.too_short_run_cap)

@@ -13,7 +13,7 @@ from iolab.analysis.points import PointSummary
 from iolab.cli.output import rendered_lines
 from iolab.cli.results import (
     closing_lines,
-    load_finding_lines,
+    lines_of_load_findings,
     objection_lines,
     result_lines,
 )
@@ -149,7 +149,7 @@ def _all_result_renderables(screen: SessionScreen) -> Iterator[RenderableType]:
     if not screen.has_details:  # they begin with the objections
         yield from objection_lines(screen.answer.objections)
     yield from report_kinds().booted_hosts.nodes_terminal_screen(study, screen.points)
-    yield from load_finding_lines(study, results)
+    yield from lines_of_load_findings(study, results)
 
 
 def _renderables_with_summarised_tables(

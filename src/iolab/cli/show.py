@@ -149,7 +149,7 @@ def print_results_in_format(
         case OutputFormat.MARKDOWN:
             print_raw(session_markdown(report_kinds(), study, results))
         case _:
-            damaged = reader.document_and_manifest_damage()
+            damaged = reader.damage_of_documents_and_manifests()
             print_json(session_document(report_kinds(), study, results, points, damaged))
 
 

@@ -183,19 +183,21 @@ def declare_metrics(specs: Iterable[MetricSpec]) -> None:
             raise ValueError(f"two kinds of load declare the metric {spec.key!r} differently")
 
 
-def load_declared_metrics() -> tuple[MetricSpec, ...]:
+def metrics_declared_by_load_kinds() -> tuple[MetricSpec, ...]:
     """Those of all kinds of load besides rates and latencies of operations."""
     return tuple(_DECLARED.values())
 
 
-def is_load_declared_metric(metric_key: str) -> bool:
+def is_metric_declared_by_load_kind(metric_key: str) -> bool:
     """Whether a kind of load has the metric besides rates and latencies of operations."""
     return metric_key in _DECLARED
 
 
 def column_metric_keys_and_labels(groups: Iterable[Iterable[str]]) -> list[tuple[str, str]]:
     """Key and label of those among the keys that have a column, in the order of appearance."""
-    keys = dict.fromkeys(key for keys in groups for key in keys if is_load_declared_metric(key))
+    keys = dict.fromkeys(
+        key for keys in groups for key in keys if is_metric_declared_by_load_kind(key)
+    )
     return [(key, _DECLARED[key].label) for key in keys if _DECLARED[key].has_column]
 
 
@@ -210,7 +212,7 @@ def metric_spec(metric_key: str) -> MetricSpec:
 
 def is_known_metric(metric_key: str) -> bool:
     """Whether `metric_spec` has it: a stored result may be of a kind that declared more."""
-    known = is_load_declared_metric(metric_key) or _KEY.fullmatch(metric_key) is not None
+    known = is_metric_declared_by_load_kind(metric_key) or _KEY.fullmatch(metric_key) is not None
     return known or _phase_metric_spec(metric_key) is not None
 
 

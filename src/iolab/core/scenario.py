@@ -400,7 +400,7 @@ class EventOutcome(Record):
         return not self.neighbour and self.io_limit is None
 
     @property
-    def missing_undo_text(self) -> str:
+    def not_undone_predicate(self) -> str:
         """What is known of an undo that was not done, or that nobody saw."""
         if self.undo_error == UNDO_BY_KEEPER:
             return "is not confirmed to be undone"

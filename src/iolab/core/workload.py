@@ -75,7 +75,7 @@ class DataSet(Record):
         return tuple(f"{self.id}.{job}.{file}" for job in range(jobs) for file in files)
 
 
-class NamedOperation(IntEnum):
+class OperationEnum(IntEnum):
     """A row of the table of operations; the number stands in files, those of all kinds in one."""
 
     @property
@@ -103,7 +103,7 @@ class NamedOperation(IntEnum):
         return f"{self.key}_lat_ns_{statistic}"
 
 
-class Direction(NamedOperation):
+class Direction(OperationEnum):
     """Which way an I/O goes."""
 
     READ = 0
@@ -111,7 +111,7 @@ class Direction(NamedOperation):
     TRIM = 2
 
 
-class ServiceTimeDirection(NamedOperation):
+class ServiceTimeDirection(OperationEnum):
     """The same I/Os from their submission, those of `Direction` being from when they were due.
 
     Only an open loop has both, and an engine that tells them.
@@ -170,7 +170,7 @@ class AnyJob(TaggedRecord):
     can_end_by_rule: ClassVar[bool] = False
     load_axes: ClassVar[tuple[str, ...]] = ()
     max_load_search_axis: ClassVar[str] = ""
-    operations_for_latency_limit: ClassVar[Mapping[NamedOperation, tuple[str, ...]]] = (
+    operations_for_latency_limit: ClassVar[Mapping[OperationEnum, tuple[str, ...]]] = (
         MappingProxyType({})
     )
     size_keys: ClassVar[tuple[str, ...]] = ("filesize", "numjobs")

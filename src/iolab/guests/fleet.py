@@ -269,7 +269,9 @@ class SessionGuests:
             self._set_up_nodes(settings, list(self._nodes.values()))
         )
 
-    def wrap_reconnect_host_factory(self, host_factory: HostFactory | None) -> HostFactory | None:
+    def set_and_wrap_reconnect_host_factory(
+        self, host_factory: HostFactory | None
+    ) -> HostFactory | None:
         """The same way to reach hosts anew, after which guests are booted anew."""
         self._reach = host_factory
         if host_factory is None:

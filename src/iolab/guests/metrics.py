@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace
 
-from iolab.analysis.metrics import group_metrics, is_percentile_supported
+from iolab.analysis.metrics import is_percentile_supported, metrics_of_host_group
 from iolab.analysis.points import PointSummary, summarise_points
 from iolab.analysis.service_time import host_concurrency
 from iolab.analysis.storage_bytes import leaf_device_deltas, nearest_device_names
@@ -225,7 +225,7 @@ def hypervisor_results(view: RunView) -> tuple[HypervisorResult, ...]:
         HypervisorResult(
             name=node.name,
             guests=tuple(guest.name for guest in node.guests),
-            metrics=group_metrics(view.load, node.host_indexes, view.job.data_directions),
+            metrics=metrics_of_host_group(view.load, node.host_indexes, view.job.data_directions),
             layers=layer_latencies(view, node),
             outliers=outlying_devices_of_node(view, node),
             bytes_written=written_bytes_by_layer(view, node),

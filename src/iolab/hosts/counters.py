@@ -169,7 +169,7 @@ class _SampleLayouts:
         self._wanted = wanted_scopes
         self._known: dict[bytes, tuple[_SampleLayout, ...] | None] = {}
 
-    def layouts_of_sample(self, kinds: Ints) -> tuple[_SampleLayout, ...] | None:
+    def cached_layouts_of_sample(self, kinds: Ints) -> tuple[_SampleLayout, ...] | None:
         """The wanted scopes of a sample with these rows; None if a kind stands there twice."""
         key = kinds.tobytes()
         if key not in self._known:
@@ -222,7 +222,7 @@ def _blocks_of_regular_samples(
         and bool((seq == np.repeat(at_seq, size)).all())
         and bool((real_ns == np.repeat(at_ns, size)).all())
     )
-    scopes = layouts.layouts_of_sample(kinds[0]) if same else None
+    scopes = layouts.cached_layouts_of_sample(kinds[0]) if same else None
     if scopes is None:
         return None
     values = rows.value.reshape(-1, size)

@@ -134,20 +134,20 @@ JobT = TypeVar("JobT", bound=AnyJob, contravariant=True)
 class SingleProcessEngine(LoadEngine, Protocol[JobT]):
     """A maker of load that runs as one process on each host, in a folder of its own."""
 
-    def command(self, job: JobT, directory: str, *, seconds: float, seed: int) -> Command:
+    def build_command(self, job: JobT, directory: str, *, seconds: float, seed: int) -> Command:
         """Make the job's load in `directory` for so many seconds, warm-up included.
 
         `seed` fixes whatever is drawn. EngineError when a value cannot be told to the engine.
         """
 
-    def output_reader(self, job: JobT) -> OutputReader:
-        """A new reader for the output of that job's `command`."""
+    def create_output_reader(self, job: JobT) -> OutputReader:
+        """A new reader for the output of that job's `build_command`."""
 
 
 class FileEngine(LoadEngine, Protocol[JobT]):
     """A maker of I/O on files and devices, which it also lays out."""
 
-    def layout_command(
+    def build_layout_command(
         self, data_set: DataSet, directory: str, job: JobT | None, *, seed: int
     ) -> Command:
         """Write every file of the data set, whole and with real contents, into `directory`.
@@ -156,13 +156,13 @@ class FileEngine(LoadEngine, Protocol[JobT]):
         past the page cache.
         """
 
-    def layout_reader(self, data_set: DataSet) -> OutputReader:
-        """A new reader for the output of that `layout_command` command.
+    def create_layout_reader(self, data_set: DataSet) -> OutputReader:
+        """A new reader for the output of that `build_layout_command` command.
 
         Too few bytes are a fault.
         """
 
-    def overwrite_command(
+    def build_overwrite_command(
         self, data_set: DataSet, directory: str, passes: float, job: JobT, *, seed: int
     ) -> Command:
         """Write over the data set, which is there, so many times: sequentially, in 128 KiB.
@@ -170,10 +170,10 @@ class FileEngine(LoadEngine, Protocol[JobT]):
         `job` says by which I/O engine, and whether past the page cache.
         """
 
-    def overwrite_reader(self, data_set: DataSet, passes: float) -> OutputReader:
-        """A new reader for the output of that `overwrite_command`; too few bytes are a fault."""
+    def create_overwrite_reader(self, data_set: DataSet, passes: float) -> OutputReader:
+        """A new reader for that `build_overwrite_command`; too few bytes are a fault."""
 
-    def measure_command(
+    def build_measurement_command(
         self,
         job: JobT,
         data_set: DataSet,
@@ -190,17 +190,17 @@ class FileEngine(LoadEngine, Protocol[JobT]):
         engine can. EngineError when a value cannot be told to the engine.
         """
 
-    def measure_reader(self, job: JobT) -> OutputReader:
-        """A new reader for the output of that job's `measure_command` command."""
+    def create_measurement_reader(self, job: JobT) -> OutputReader:
+        """A new reader for the output of that job's `build_measurement_command` command."""
 
-    def null_target_command(self, job: JobT, *, seconds: float) -> Command | None:
+    def build_null_target_command(self, job: JobT, *, seconds: float) -> Command | None:
         """Make the job's load, at full speed, on a target that does nothing.
 
         None where there is no such target for its I/O. It says what it made at its end.
         """
 
     def null_target_reader(self, job: JobT) -> OutputReader:
-        """A new reader for the output of that `null_target_command` command."""
+        """A new reader for the output of that `build_null_target_command` command."""
 
 
 @runtime_checkable

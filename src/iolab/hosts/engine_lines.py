@@ -13,7 +13,7 @@ from iolab.core import limits
 from iolab.core.bins import BIN_COUNT
 from iolab.core.run import EngineTotals, HostLoadDetails
 from iolab.core.samples import Ints, SignedInts
-from iolab.core.workload import NamedOperation
+from iolab.core.workload import OperationEnum
 from iolab.hosts.engine import OutputFaults, ParsedEngineOutput
 from iolab.hosts.intervals import DirectionInterval, Interval, IntervalLog
 from iolab.text import excerpt
@@ -126,6 +126,12 @@ class EngineLineReader(ABC):
     def parse_totals(self, first_line: dict[str, Any], last_line: dict[str, Any]) -> EngineTotals:
         """The sums of the last line. LineError when it lacks what every run has."""
 
+    def keep_load_details(self, first_line: dict[str, Any], last_line: dict[str, Any]) -> None:  # noqa: B027
+        """Keep what only this kind of load tells at its end. LineError when it lacks that."""
+
+    def keep_backlog(self, document: dict[str, Any]) -> None:  # noqa: B027
+        """Keep what an interval's line tells of arrivals that wait; LineError without it."""
+
     @abstractmethod
     def add_incomplete_run_faults(self, totals: EngineTotals, last_line: dict[str, Any]) -> None:
         """Add what the sums say against the run."""
@@ -183,6 +189,7 @@ class EngineLineReader(ABC):
                 self._faults.add_fault("it ended without its last line")
             return None
         try:
+            self.keep_load_details(self._head, self._end)
             totals = self.parse_totals(self._head, self._end)
         except LineError as fault:
             self._faults.add_fault(str(fault))
@@ -231,6 +238,7 @@ class EngineLineReader(ABC):
 
     def _parse_interval_and_add_faults(self, document: dict[str, Any]) -> Interval:
         parts = self.parse_interval_line(document)
+        self.keep_backlog(document)
         end_ns, span_ns = require_count(document, "end_real_ns"), require_count(document, "span_ns")
         if self._last_ns is not None and end_ns <= self._last_ns:
             raise LineError("it told an interval that ends before the one before it")
@@ -241,7 +249,7 @@ class EngineLineReader(ABC):
         return Interval(len(self._log), end_ns, span_ns, parts)
 
 
-def parse_operation_interval(direction: NamedOperation, table: dict[str, Any]) -> DirectionInterval:
+def parse_operation_interval(direction: OperationEnum, table: dict[str, Any]) -> DirectionInterval:
     """What an interval's line tells of one operation. LineError where counts and bins differ."""
     bins, counts = parse_bins(table)
     ios = require_count(table, "ios")

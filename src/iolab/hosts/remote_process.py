@@ -109,8 +109,8 @@ def start_remote_process(
         start_at_real_ns=start_at_real_ns,
         wall_limit_s=command.wall_limit_s,
         output_limit_bytes=command.output_limit_bytes,
-        **_limit_arguments(command),
-        **_start_arguments(command),
+        **_arguments_of_limits(command),
+        **_arguments_of_start(command),
         **({"watch_processor": True} if watch_processor else {}),
     )
 
@@ -142,7 +142,7 @@ async def stop_process_on_event(
             await _try_signal_run(host, stream.id, "KILL")
 
 
-def _limit_arguments(command: Command) -> dict[str, object]:
+def _arguments_of_limits(command: Command) -> dict[str, object]:
     """The bounds that there are: an agent need not know of what is not asked."""
     memory, io = command.memory_limit_bytes, command.io_limit
     return {
@@ -151,7 +151,7 @@ def _limit_arguments(command: Command) -> dict[str, object]:
     }
 
 
-def _start_arguments(command: Command) -> dict[str, bool]:
+def _arguments_of_start(command: Command) -> dict[str, bool]:
     """Whether the process waits for its start itself, and is of the host, where that is so."""
     flags = {"waits_for_start": command.waits_for_start, "of_host": command.in_host_pid_namespace}
     return {name: True for name, is_set in flags.items() if is_set}

@@ -130,7 +130,7 @@ class SshConnections:
     ) -> SshSession:
         """Log in by exactly the jump hosts that the route names."""
         prepared = await self._prepare_login(description, route)
-        gate = await self._shared_jump_login(host_name, route) if route.jump else None
+        gate = await self._acquire_shared_jump_login(host_name, route) if route.jump else None
         prepared.attempt.jump = excerpt(str(route.jump[-1])) if gate else None
         try:
             tunnel = gate.login.result().connection if gate else None
@@ -141,7 +141,7 @@ class SshConnections:
             raise
         return SshSession(connection, self, gate)
 
-    async def _shared_jump_login(self, host_name: str, route: SshRoute) -> _SharedJumpLogin:
+    async def _acquire_shared_jump_login(self, host_name: str, route: SshRoute) -> _SharedJumpLogin:
         """The last jump host of a route, logged in to; all hosts behind it share the connection."""
         *before, hop = route.jump
         way = SshRoute(hop.address, hop.user, hop.port, tuple(before), route.key, route.known_hosts)
@@ -167,7 +167,7 @@ class SshConnections:
         try:
             options = await asyncssh.SSHClientConnectionOptions.construct(**arguments)
             files = _known_hosts_files(description, route, options.known_hosts)
-            known = await asyncio.to_thread(self._read_known_hosts, files)
+            known = await asyncio.to_thread(self._cached_known_hosts, files)
             hops = _tunnel_jump_hosts(options.tunnel)
         except (OSError, ValueError, asyncssh.Error) as fault:
             message = (
@@ -211,7 +211,7 @@ class SshConnections:
             arguments |= _private_key_arguments(description, Path(route.key).expanduser())
         return arguments
 
-    def _read_known_hosts(self, files: tuple[str, ...]) -> asyncssh.SSHKnownHosts:
+    def _cached_known_hosts(self, files: tuple[str, ...]) -> asyncssh.SSHKnownHosts:
         """The keys of files that exist; what no file vouches for is not trusted."""
         if files not in self._known:
             texts = [

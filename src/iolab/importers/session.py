@@ -307,7 +307,9 @@ def _distinct_client_names(clients: Sequence[ImportedClient]) -> tuple[str, ...]
     return tuple(names)
 
 
-def run_record(planned_import: PlannedImport, kept_files: Sequence[ForeignFile] = ()) -> RunRecord:
+def build_imported_run_record(
+    planned_import: PlannedImport, kept_files: Sequence[ForeignFile] = ()
+) -> RunRecord:
     """The evidence of one run as the store keeps it, with those of its files as they are."""
     run, job = (
         planned_import.foreign_run,
@@ -508,7 +510,7 @@ def write_imported_session(
             writer.record_host_facts_at_start({}, "none")
             kept: set[Path] = set()
             for placed in session.runs:
-                record = run_record(
+                record = build_imported_run_record(
                     placed, [file for file in placed.files if file.path not in kept]
                 )
                 kept.update(file.path for file in placed.files)

@@ -18,9 +18,9 @@ from iolab.core.metric_spec import (
     BetterDirection,
     CombineRule,
     MetricSpec,
-    is_load_declared_metric,
-    load_declared_metrics,
+    is_metric_declared_by_load_kind,
     metric_spec,
+    metrics_declared_by_load_kinds,
 )
 from iolab.core.wear import RATIO_UNIT
 from iolab.published.audit.document import (
@@ -185,7 +185,7 @@ def _higher_is_better_specs_by_name() -> dict[str, MetricSpec]:
     """Metrics that kinds of load declare and that are better when higher."""
     return {
         _requirement_metric_name(spec): spec
-        for spec in load_declared_metrics()
+        for spec in metrics_declared_by_load_kinds()
         if spec.better is BetterDirection.HIGHER
     }
 
@@ -194,7 +194,7 @@ def _lower_is_better_specs_by_name() -> dict[str, MetricSpec]:
     """Times and factors that are declared and are better when lower."""
     return {
         _requirement_metric_name(spec): spec
-        for spec in load_declared_metrics()
+        for spec in metrics_declared_by_load_kinds()
         if spec.better is BetterDirection.LOWER and spec.unit in _MAXIMUM_UNITS
     }
 
@@ -212,7 +212,7 @@ def _parse_maximum(text: str, spec: MetricSpec) -> float | None:
 
 def maximum_metric_name(need: MaximumMetric) -> str:
     """A latency as it is written."""
-    if is_load_declared_metric(need.metric):
+    if is_metric_declared_by_load_kind(need.metric):
         return _requirement_metric_name(metric_spec(need.metric))
     return latency_limit_metric_text(need.metric)
 
@@ -314,7 +314,7 @@ def _latencies_by_metric(point: PointSummary) -> dict[str, Metric]:
     }
 
 
-def published_offers(published: PublishedSet) -> tuple[Offer, ...]:
+def offers_from_published_configurations(published: PublishedSet) -> tuple[Offer, ...]:
     """The configurations of a published set with what was printed of each."""
     maxima = [best for best in printed_best_values(published) if best.value.unit in _RATE_UNITS]
     return tuple(
@@ -545,7 +545,7 @@ def _rate_result(
 
 def _is_power_limit(need: MaximumMetric) -> bool:
     """Whether a limit is one on power, of which more nodes take more."""
-    return is_load_declared_metric(need.metric) and metric_spec(need.metric).unit == _WATTS
+    return is_metric_declared_by_load_kind(need.metric) and metric_spec(need.metric).unit == _WATTS
 
 
 def _maximum_metric_result(

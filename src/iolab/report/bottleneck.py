@@ -425,7 +425,7 @@ def _software_bottleneck_predicate(finding: BottleneckFinding) -> str:
 
 def _unwatched_bottleneck_predicate(finding: BottleneckFinding) -> str:
     repeats = finding.decision.repeats
-    short = len(repeats.short_rates) if repeats else 0
+    short = len(repeats.rates_below_limit) if repeats else 0
     whose = f"{repeats.count - short} of its {repeats.count}" if repeats and short else "its"
     return (
         f"seems held at a limit that was set and not watched: {whose} repeats have one rate "
@@ -433,13 +433,13 @@ def _unwatched_bottleneck_predicate(finding: BottleneckFinding) -> str:
     )
 
 
-def short_repeats_text(repeats: RepeatsOfRate | None, unit: str) -> str:
+def repeats_below_limit_text(repeats: RepeatsOfRate | None, unit: str) -> str:
     """`1 of 4 repeats fell short: 1.29 k IOPS`, of a limit that holds the others; or empty."""
-    if repeats is None or not repeats.short_rates:
+    if repeats is None or not repeats.rates_below_limit:
         return ""
-    low, high = (value_text(end(repeats.short_rates), unit) for end in (min, max))
+    low, high = (value_text(end(repeats.rates_below_limit), unit) for end in (min, max))
     rates = high if low == high else f"{low} to {high}"
-    return f"{len(repeats.short_rates)} of {repeats.count} repeats fell short: {rates}"
+    return f"{len(repeats.rates_below_limit)} of {repeats.count} repeats fell short: {rates}"
 
 
 def _unobserved_bottleneck_predicate(finding: BottleneckFinding) -> str:
@@ -678,7 +678,7 @@ def rows_with_bottleneck_texts(brief: Brief, rows: Sequence[WorkloadRow]) -> lis
         limit
         for limit in limits
         if limit.decision.cause is not BottleneckCause.NONE
-        and (not is_told_once or _has_short_repeats(limit))
+        and (not is_told_once or _has_repeats_below_limit(limit))
     ]
     return [
         replace(
@@ -693,8 +693,8 @@ def rows_with_bottleneck_texts(brief: Brief, rows: Sequence[WorkloadRow]) -> lis
     ]
 
 
-def _has_short_repeats(finding: BottleneckFinding) -> bool:
-    return finding.decision.repeats is not None and bool(finding.decision.repeats.short_rates)
+def _has_repeats_below_limit(finding: BottleneckFinding) -> bool:
+    return finding.decision.repeats is not None and bool(finding.decision.repeats.rates_below_limit)
 
 
 def _bottleneck_of_best_figure_text(finding: BottleneckFinding, workload_row: WorkloadRow) -> str:
@@ -708,7 +708,7 @@ def _bottleneck_of_best_figure_text(finding: BottleneckFinding, workload_row: Wo
         workload_row.figure_of_configuration(finding.configuration),
     )
     unit = figure.value.unit if figure is not None else ""
-    short = short_repeats_text(finding.decision.repeats, unit)
+    short = repeats_below_limit_text(finding.decision.repeats, unit)
     if (
         figure is None
         or figure.is_mixed
@@ -989,7 +989,7 @@ def _bottleneck_evidence_text(
 def _one_rate_evidence_text(findings: Sequence[BottleneckFinding]) -> str:
     """How close repeats are which an unknown limit holds, and how many of them fell short."""
     repeats = [own for limit in findings if (own := limit.decision.repeats) is not None]
-    short = sum(len(own.short_rates) for own in repeats)
+    short = sum(len(own.rates_below_limit) for own in repeats)
     whose = "repeats"
     if short:
         count = sum(own.count for own in repeats)

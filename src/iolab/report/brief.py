@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from iolab.core.run import HostRun, Plan, RunKey, RunRecord
     from iolab.core.study import Study
     from iolab.core.target_state import PreconditioningRounds
-    from iolab.core.workload import AnyJob, NamedOperation, Workload
+    from iolab.core.workload import AnyJob, OperationEnum, Workload
     from iolab.hosts.rates import CounterSeries
     from iolab.report.best import BestFigure, BestPointHeadline
     from iolab.report.charts.chart import ChartGroup, Figure, ReportSection, SeriesStyles
@@ -288,7 +288,7 @@ class LoadReport(ABC):
     uses_laid_out_files: ClassVar[bool] = False
     """Whether files are laid out for it before its runs."""
 
-    operation_enums: ClassVar[Sequence[type[NamedOperation]]] = (Direction, ServiceTimeDirection)
+    operation_enums: ClassVar[Sequence[type[OperationEnum]]] = (Direction, ServiceTimeDirection)
     """What intervals count."""
 
     operation_noun: ClassVar[str] = "I/O"
@@ -427,7 +427,7 @@ class LoadReport(ABC):
         """What is to be known of the engines, under the title."""
         return ()
 
-    def run_detail_tables(self, result: RunResult) -> tuple[Table, ...]:  # noqa: ARG002
+    def detail_tables_of_run(self, result: RunResult) -> tuple[Table, ...]:  # noqa: ARG002
         """What there is to tell of a run beside its hosts."""
         return ()
 
@@ -561,11 +561,11 @@ class LoadReportKinds(Record, eq=False, dict=True):
 
     def report_of_result(self, result: RunResult) -> LoadReport:
         """The kind of load that a result is of."""
-        return self._report_of_kind(self._kind_of_type_tag(result.load))
+        return self._cached_report_of_kind(self._kind_of_type_tag(result.load))
 
     def report_of_workload(self, workload: Workload) -> LoadReport:
         """The kind of load that a workload makes."""
-        return self._report_of_kind(self._kind_of_type_tag(type_tag_of(workload.job)))
+        return self._cached_report_of_kind(self._kind_of_type_tag(type_tag_of(workload.job)))
 
     def reports_of_study(self, study: Study) -> tuple[LoadReport, ...]:
         """The kinds that workloads of a study are of."""
@@ -573,7 +573,9 @@ class LoadReportKinds(Record, eq=False, dict=True):
             self._kind_of_type_tag(type_tag_of(workload.job)).name for workload in study.workloads
         }
         return tuple(
-            self._report_of_kind(kind) for kind in self.registered_kinds if kind.name in names
+            self._cached_report_of_kind(kind)
+            for kind in self.registered_kinds
+            if kind.name in names
         )
 
     def results_by_report(self, results: Iterable[RunResult]) -> dict[LoadReport, list[RunResult]]:
@@ -582,7 +584,7 @@ class LoadReportKinds(Record, eq=False, dict=True):
         for result in results:
             grouped.setdefault(self._kind_of_type_tag(result.load).name, []).append(result)
         return {
-            self._report_of_kind(kind): grouped[kind.name]
+            self._cached_report_of_kind(kind): grouped[kind.name]
             for kind in self.registered_kinds
             if kind.name in grouped
         }
@@ -633,7 +635,7 @@ class LoadReportKinds(Record, eq=False, dict=True):
         """The kind that makes jobs of that name."""
         return next(kind for kind in self.registered_kinds if type_tag in kind.job_class_paths)
 
-    def _report_of_kind(self, kind: RegisteredLoadKind) -> LoadReport:
+    def _cached_report_of_kind(self, kind: RegisteredLoadKind) -> LoadReport:
         if kind.name not in self._reports_by_name:
             self._reports_by_name[kind.name] = kind.make_report(self.booted_hosts)
         return self._reports_by_name[kind.name]

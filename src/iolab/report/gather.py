@@ -121,7 +121,7 @@ class StoredSessionReader(Protocol):
     def results(self) -> tuple[RunResult, ...]:
         """The results of all committed runs in the plan's order."""
 
-    def document_and_manifest_damage(self) -> tuple[Damage, ...]:
+    def damage_of_documents_and_manifests(self) -> tuple[Damage, ...]:
         """The committed runs that cannot be read."""
 
     def target_ledger(self) -> TargetLedger:
@@ -155,7 +155,9 @@ def build_brief(
     points = summarise_points(results, study)
     best = load_kinds.best_point_headlines(study, points)
     chosen = select_charted_runs(load_kinds, results, best)
-    reader = _StoredRunReader(source, list(source.document_and_manifest_damage()), session_union)
+    reader = _StoredRunReader(
+        source, list(source.damage_of_documents_and_manifests()), session_union
+    )
     rounds = reader.preconditioning_rounds()
     of_loads = (
         key

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from iolab.analysis.points import finite_metric_value
 from iolab.core.metric import Metric, VerdictLevel
 from iolab.core.metric_spec import BetterDirection
-from iolab.core.workload import Direction, NamedOperation
+from iolab.core.workload import Direction, OperationEnum
 from iolab.record import Record
 from iolab.report.best import code_and_text_of_gravest_check, disagreeing_repeats_text
 from iolab.report.numbers import (
@@ -83,7 +83,7 @@ class PointLatency(Record):
         return next((operation.display_name.replace("-", " ") for operation in own), "")
 
 
-def _mean_and_p99_latency_keys(operation: NamedOperation) -> tuple[str, ...]:
+def _mean_and_p99_latency_keys(operation: OperationEnum) -> tuple[str, ...]:
     return tuple(operation.latency_key(name) for name in ("mean", "p99"))
 
 

@@ -417,7 +417,7 @@ class MergedSession(Record):
         """The results of all sessions, one session after the other."""
         return self.merged_results
 
-    def document_and_manifest_damage(self) -> tuple[Damage, ...]:
+    def damage_of_documents_and_manifests(self) -> tuple[Damage, ...]:
         """The runs of all sessions that cannot be read."""
         return self.damage_list
 
@@ -537,7 +537,7 @@ def _build_merged_session(sources: Sequence[tuple[str, StoredSessionReader]]) ->
         damage_list=tuple(
             replace(damage, path=f"{part.label}: {damage.path}")
             for part in parts
-            for damage in part.source.document_and_manifest_damage()
+            for damage in part.source.damage_of_documents_and_manifests()
         ),
         parts_by_digest={
             new: (part, own) for part in parts for own, new in part.new_digest_by_old.items()
@@ -651,7 +651,7 @@ def _build_session_union(
             plan=part.plan,
             results=part.results,
             damaged_run_count=sum(
-                1 for damage in part.source.document_and_manifest_damage() if damage.run_name
+                1 for damage in part.source.damage_of_documents_and_manifests() if damage.run_name
             ),
             segment_starts_ns=tuple(start.real_ns for start in part.source.facts_of_all_starts),
             configuration_titles=tuple(configuration.title for configuration in own),

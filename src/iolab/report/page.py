@@ -54,7 +54,7 @@ from iolab.report.provenance import (
     short_method_table,
     study_with_workload_versions,
 )
-from iolab.report.runs import RunSection, run_charts_note, run_sections
+from iolab.report.runs import RunSection, run_charts_note, sections_of_runs
 from iolab.report.sections import all_workload_charts, report_sections
 from iolab.report.table import Table, table_with_constants_in_title
 from iolab.text import counted_noun, list_text
@@ -190,7 +190,9 @@ def build_report_page(brief: Brief) -> ReportPage:
         sections=in_brief,
         appendix_sections=backing,
         result_tables=_result_tables(brief),
-        runs=run_sections(brief, (link for sentence in sentences for link, _ in sentence.links)),
+        runs=sections_of_runs(
+            brief, (link for sentence in sentences for link, _ in sentence.links)
+        ),
         runs_note=run_charts_note(brief),
         hardware_tables=hardware_tables(brief.study, brief.facts),
         guest_tables=brief.kinds.booted_hosts.booted_host_tables(brief),

@@ -309,7 +309,7 @@ def run_name_text(
     return f"{name}, repeat {repeat}" if repeat > 1 else name
 
 
-def load_finding_sentences(findings: LoadFindings) -> Iterator[str]:
+def sentences_of_load_findings(findings: LoadFindings) -> Iterator[str]:
     """A sentence or two for each curve, peak and highest load."""
     for curve in findings.curves:
         yield _curve_sentence(curve)
@@ -321,7 +321,7 @@ def load_finding_sentences(findings: LoadFindings) -> Iterator[str]:
         yield _listed_load_sentence(listed)
 
 
-def load_findings_document(findings: LoadFindings) -> dict[str, Any]:
+def document_of_load_findings(findings: LoadFindings) -> dict[str, Any]:
     """The findings as JSON has them."""
     return {
         "curves": [_curve_document(curve) for curve in findings.curves],

@@ -207,7 +207,7 @@ def _prediction_charts(
                 for name, rows in groups.items()
             ],
             finding=first_statements_sentence(
-                [_prediction_sentence(outcome, brief) for outcome in outcomes_of_unit]
+                [_predicted_rate_sentence(outcome, brief) for outcome in outcomes_of_unit]
             ),
             table=_predicted_rates_table(title, outcomes_of_unit, brief),
         )
@@ -221,7 +221,7 @@ def _prediction_charts(
     return charts_by_unit(drawn, lambda outcome: outcome.unit, prediction_dot_chart)
 
 
-def _prediction_sentence(outcome: CurvePrediction, brief: Brief) -> str:
+def _predicted_rate_sentence(outcome: CurvePrediction, brief: Brief) -> str:
     styles = brief.series_styles
     prediction = outcome.prediction
     if prediction is None:

@@ -34,7 +34,7 @@ from iolab.report.numbers import (
     json_object_of_record,
     metric_value_text,
 )
-from iolab.report.phrases import load_findings_document
+from iolab.report.phrases import document_of_load_findings
 from iolab.report.power import meter_power_document
 from iolab.report.table import (
     Column,
@@ -236,7 +236,7 @@ def session_document(
         ),
         "results": [_result_document(result) for result in results],
         **parts,
-        "load": load_findings_document(session_load_findings(study, results)),
+        "load": document_of_load_findings(session_load_findings(study, results)),
         "damaged": [json_object_of_record(damage) for damage in damaged_runs],
     }
 

@@ -373,13 +373,13 @@ class RunSection(Record):
     commands: tuple[EngineCommand, ...]
 
 
-def run_sections(brief: Brief, cited_anchors: Iterable[str] = ()) -> tuple[RunSection, ...]:
+def sections_of_runs(brief: Brief, cited_anchors: Iterable[str] = ()) -> tuple[RunSection, ...]:
     """Every run, those with charts first; of very many those that `_select_detailed_runs` chooses.
 
     `cited_anchors` are the anchors that sentences lead to.
     """
     return tuple(
-        _run_section(brief, result) for result in _select_detailed_runs(brief, cited_anchors)
+        _section_of_run(brief, result) for result in _select_detailed_runs(brief, cited_anchors)
     )
 
 
@@ -404,7 +404,7 @@ def _select_detailed_runs(brief: Brief, cited_anchors: Iterable[str]) -> list[Ru
     return [by_key[key] for key in order]
 
 
-def _run_section(brief: Brief, result: RunResult) -> RunSection:
+def _section_of_run(brief: Brief, result: RunResult) -> RunSection:
     from iolab.report.charts.run import heat_map_chart, host_rates_chart, timeline_chart
 
     run_key = result.key
@@ -441,7 +441,7 @@ def _run_section(brief: Brief, result: RunResult) -> RunSection:
         fleet_tables=(
             *hosts.node_tables_of_run(result),
             *_evenness_and_byte_balance_tables(kind, result, chart_data),
-            *kind.run_detail_tables(result),
+            *kind.detail_tables_of_run(result),
         ),
         folded_tables=(
             *_slow_ios_tables(chart_data),

@@ -221,7 +221,7 @@ def _session_json(load_kinds: LoadReportKinds, session: LoadedSession) -> bytes:
         session.study,
         session.results,
         points,
-        session.reader.document_and_manifest_damage(),
+        session.reader.damage_of_documents_and_manifests(),
     )
     return (json.dumps(document, indent=2, allow_nan=False) + "\n").encode()
 
@@ -265,7 +265,7 @@ def _comparison_response(
     damaged = tuple(
         f"{session.folder.name}: {damage}"
         for session in opened
-        for damage in session.reader.document_and_manifest_damage()
+        for damage in session.reader.damage_of_documents_and_manifests()
     )
     page = comparison_page(compared, allow_differences=allow_differences, damage_texts=damaged)
     return _page_response(comparison_html(page, address))

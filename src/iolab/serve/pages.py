@@ -309,7 +309,7 @@ def live_page(load_kinds: LoadReportKinds, loaded_session: LoadedSession, now_ns
         chart=Markup(_newest_run_chart(load_kinds, loaded_session, last)) if last else Markup(""),  # noqa: S704 - escaped there
         chart_run_name=f"{last.configuration}: {_run_name(last)}" if last else "",
         objections=merge_objections(results)[:OBJECTIONS_MAX],
-        damage_texts=tuple(map(str, loaded_session.reader.document_and_manifest_damage())),
+        damage_texts=tuple(map(str, loaded_session.reader.damage_of_documents_and_manifests())),
     )
 
 

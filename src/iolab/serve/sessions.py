@@ -307,7 +307,7 @@ class SessionLibrary:
         with self._lock:
             found = self._cached_session_folders(refresh=True)
             until = self._clock() + limit_s
-            lines = [self._session_line(place, until) for place in found.folders]
+            lines = [self._cached_session_line(place, until) for place in found.folders]
             complete = all(line.summary or line.fault for line in lines)
             return SessionListing(
                 tuple(sorted(lines, key=_session_line_sort_key)), found.notes, complete
@@ -346,7 +346,7 @@ class SessionLibrary:
             self._found, self._found_at = find_sessions(self.root), now
         return self._found
 
-    def _session_line(self, session_folder: SessionFolder, deadline_s: float) -> SessionLine:
+    def _cached_session_line(self, session_folder: SessionFolder, deadline_s: float) -> SessionLine:
         try:
             stamp = self._stamp_reader.read_stamp(session_folder.path)
             remembered = self._known.get(session_folder.id)
@@ -377,7 +377,7 @@ class SessionLibrary:
                 planned_count=len(plan.runs),
                 may_add_runs=bool(plan.extra_run_count),
                 stamp=opened.stamp,
-                damage_count=len(opened.reader.document_and_manifest_damage()),
+                damage_count=len(opened.reader.damage_of_documents_and_manifests()),
             )
         except IolabError as error:
             return self._error_without_root(error)
@@ -394,11 +394,11 @@ class SessionLibrary:
 
     def _load_session(self, session_folder: SessionFolder) -> LoadedSession:
         stamp = self._stamp_reader.read_stamp(session_folder.path)
-        reader = self._session_reader(session_folder)
+        reader = self._cached_session_reader(session_folder)
         study, results = study_and_results_with_session_checks(reader)
         return LoadedSession(session_folder, stamp, reader, reader.session, study, results)
 
-    def _session_reader(self, session_folder: SessionFolder) -> SessionReader:
+    def _cached_session_reader(self, session_folder: SessionFolder) -> SessionReader:
         """The reader that knows the session's runs already, unless another took its place."""
         with disk_errors_as_store_errors(session_folder.path / layout.PLAN, "read"):
             info = (session_folder.path / layout.PLAN).lstat()

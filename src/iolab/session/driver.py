@@ -310,7 +310,7 @@ class SessionDrivers:
         self._makers = makers
         self._drivers_by_engine: dict[EngineName, LoadDriver] = {}
 
-    def driver_for(self, run: PlannedRun) -> LoadDriver:
+    def get_or_create_driver(self, run: PlannedRun) -> LoadDriver:
         """The driver of a run's job. EngineError when there is none."""
         engine = run.point.job.engine
         if engine not in self._makers:

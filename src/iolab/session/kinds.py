@@ -82,7 +82,9 @@ class BootedHosts(Protocol):
         Raises HostError, EngineError, and Interrupted at a stop request.
         """
 
-    def wrap_reconnect_host_factory(self, host_factory: HostFactory | None) -> HostFactory | None:
+    def set_and_wrap_reconnect_host_factory(
+        self, host_factory: HostFactory | None
+    ) -> HostFactory | None:
         """The same way to reach hosts anew, after which they are booted anew."""
 
     def set_path_devices_from_facts(self, facts_by_host: Mapping[str, HostFacts]) -> None:

@@ -121,7 +121,7 @@ async def execute_run(
     driver: LoadDriver | None = None
     fault: IolabError | None = None
     try:
-        driver = resources.drivers.driver_for(run)
+        driver = resources.drivers.get_or_create_driver(run)
         await driver.do_steps_before_load(session, run, states)
         await wait_out_settle_time(session, run)  # what no watch has waited for
         if session.stop.is_requested:
@@ -447,7 +447,7 @@ def _require_events_undone(record: RunRecord) -> None:
     """HostError where an event was not undone: no run begins in the state that it left."""
     faults = tuple(
         Fault(
-            f"Event '{event.id}' on host '{event.host}' {event.missing_undo_text}: "
+            f"Event '{event.id}' on host '{event.host}' {event.not_undone_predicate}: "
             f"{event.undo_error.rstrip('.') or 'nobody answered'}.",
             UNDO_HINT,
         )

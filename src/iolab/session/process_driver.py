@@ -262,7 +262,8 @@ class ProcessDriver(LoadDriver):
         stopping_rule_watch = StoppingRuleWatch(session, run, host_runs, halt)
         runner = self.phase_runner = self.make_phase_runner(session, run, host_runs, halt)
         commands = {
-            host_run.name: self.build_host_command(session, run, host_run) for host_run in host_runs
+            host_run.name: self.prepare_host_command(session, run, host_run)
+            for host_run in host_runs
         }
         listeners = {}
         for index, host_run in enumerate(host_runs):
@@ -278,7 +279,7 @@ class ProcessDriver(LoadDriver):
             command = host_run.command = commands[host_run.name]
             if runner is not None:
                 runner.set_load_start(go.real_ns - require_clock_offset(host_run).offset_ns)
-            listener = listeners[host_run.name](self.output_reader_of_host(run, host_run))
+            listener = listeners[host_run.name](self.get_or_create_output_reader(run, host_run))
             try:
                 # What is done to the device after the first phase is not of the load alone.
                 enough = runner.baseline_over if runner is not None else asyncio.Event()
@@ -322,25 +323,25 @@ class ProcessDriver(LoadDriver):
         _, longest_s = session.study.method.load_seconds_range
         session.begin_session_phase(SessionPhase.MEASURE, run, run.point.title_text, longest_s)
 
-    def build_host_command(
+    def prepare_host_command(
         self, session: SessionContext, run: PlannedRun, host_run: HostRunInProgress
     ) -> Command:
         """The process of one host."""
         _, longest_s = session.study.method.load_seconds_range
-        return self.engine.command(
+        return self.engine.build_command(
             run.point.job,
             host_run.workdir.dir,
             seconds=longest_s,
             seed=run_seed(session.study, run.point, host_run.name, run.repeat),
         )
 
-    def output_reader_of_host(
+    def get_or_create_output_reader(
         self,
         run: PlannedRun,
         host_run: HostRunInProgress,  # noqa: ARG002 - of all
     ) -> OutputReader:
         """What reads the output of that process."""
-        return self.engine.output_reader(run.point.job)
+        return self.engine.create_output_reader(run.point.job)
 
 
 class _OutputListener:

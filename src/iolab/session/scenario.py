@@ -596,9 +596,9 @@ class PhaseRunner:
         for event in neighbour_events:
             if event.neighbour:
                 self.neighbours.request_load_end(event.id)
-                self._record_load_or_io_limit_undo(event)
+                self._mark_load_or_io_limit_as_undone(event)
 
-    def _record_load_or_io_limit_undo(self, event: EventPlan) -> None:
+    def _mark_load_or_io_limit_as_undone(self, event: EventPlan) -> None:
         """A load or its limit is undone now, unless it was when this was tried before."""
         outcome = self._outcomes[event.id]
         if not outcome.is_undone:
@@ -612,7 +612,7 @@ class PhaseRunner:
 
     async def _lift_io_limit(self, event: EventPlan) -> None:
         """The limit is lifted from now on; where a host cannot, that stands in its outcome."""
-        self._record_load_or_io_limit_undo(event)
+        self._mark_load_or_io_limit_as_undone(event)
         try:
             if self.neighbours.is_running(event.load_event):
                 await self.neighbours.lift_io_limit(event.load_event, event.id)

@@ -320,7 +320,7 @@ async def _discover_and_measure(
     session.emit(SessionStarted(session.plan, tuple(discovery.facts_by_target.items()), versions))
     _report_other_users(session, discovery)
     await _report_interference(session, discovery)
-    again = resources.booted_hosts.wrap_reconnect_host_factory(host_factory)
+    again = resources.booted_hosts.set_and_wrap_reconnect_host_factory(host_factory)
     means = RecoverySettings(
         discovery.facts_by_target,
         earlier_segments.attempt_counts,

@@ -137,7 +137,7 @@ def _segment_edges_and_p(
         done += count
     # Two tests, one for changes that stayed and one for those that went: Bonferroni.
     p = min(2 * float(reached.min() + 1) / (1 + done), 1.0)
-    return (_split_or_segment_edges(x), p) if done == wanted and p <= alpha else None
+    return (_one_or_two_segment_edges(x), p) if done == wanted and p <= alpha else None
 
 
 def _highest_split_and_segment_scores(x: Floats) -> Floats:
@@ -149,7 +149,7 @@ def _highest_split_and_segment_scores(x: Floats) -> Floats:
     return highest
 
 
-def _split_or_segment_edges(x: Floats) -> tuple[int, ...]:
+def _one_or_two_segment_edges(x: Floats) -> tuple[int, ...]:
     """The edges of the best segment: one, unless two are much better.
 
     A change that stayed has one edge; noise at the end of the stretch would often feign another.

@@ -345,7 +345,7 @@ class AdaptiveCurve:
             if load not in self._rates:
                 return load
         left = [load for load in self._axis if load not in self._rates]
-        surrogate = self._fitted_process()
+        surrogate = self._cached_surrogate()
         if not left or surrogate is None:
             return left[0] if left else None
         sds = surrogate.predict(self._scaled_inputs(left))[1]
@@ -366,7 +366,7 @@ class AdaptiveCurve:
         if load not in self._axis or not rate > 0:
             raise ValueError(f"load {load} with rate {rate} is no point of this axis")
         value = math.log(rate / load)
-        surrogate = self._fitted_process() if load not in self._rates else None
+        surrogate = self._cached_surrogate() if load not in self._rates else None
         if surrogate is not None and load not in self._first:
             mean, sd = surrogate.predict(self._scaled_inputs([load]))
             error = abs(value - float(mean[0]))
@@ -380,7 +380,7 @@ class AdaptiveCurve:
 
         Without enough points for a surrogate, only what was measured.
         """
-        surrogate = self._fitted_process()
+        surrogate = self._cached_surrogate()
         points = [self._measured_point(load) for load in self.measured_loads]
         left = [load for load in self._axis if load not in self._rates]
         if left and surrogate is not None:
@@ -393,7 +393,7 @@ class AdaptiveCurve:
 
     def sample_rate_curves(self, count: int) -> Floats:
         """Whole curves that the measurements allow: rates of shape (count, loads of the axis)."""
-        surrogate = self._fitted_process()
+        surrogate = self._cached_surrogate()
         if surrogate is None:
             raise ValueError(f"{len(self._rates)} measured loads are too few to draw curves")
         logs = surrogate.sample_curves(self._scaled_inputs(self._axis), count, self._rng)
@@ -403,7 +403,7 @@ class AdaptiveCurve:
     def _measured_point(self, load: int) -> CurvePoint:
         return _curve_point_from_log_rate_per_load(load, *self._rates[load], measured=True)
 
-    def _fitted_process(self) -> GaussianProcess | None:
+    def _cached_surrogate(self) -> GaussianProcess | None:
         """The surrogate of what is recorded; None for too few points."""
         loads = self.measured_loads
         if self._surrogate is None and len(loads) > 2:

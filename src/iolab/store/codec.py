@@ -55,10 +55,10 @@ def _with_escaped_surrogates(value: object) -> object:
     """JSON's own types with what is not Unicode written as its escape."""
     match value:
         case str():
-            return to_valid_utf8(value)
+            return escape_surrogates(value)
         case dict():
             return {
-                to_valid_utf8(str(key)): _with_escaped_surrogates(item)
+                escape_surrogates(str(key)): _with_escaped_surrogates(item)
                 for key, item in value.items()
             }
         case list() | tuple():
@@ -142,7 +142,7 @@ def _other_format_error(path: Path, version: int) -> StoreError:
     )
 
 
-def to_valid_utf8(text: str) -> str:
+def escape_surrogates(text: str) -> str:
     """`text` as UTF-8 can carry it."""
     if text.isascii():
         return text

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from iolab.core.regular_file import require_regular_file
 from iolab.core.samples import EncodedNames
 from iolab.errors import StoreError
-from iolab.store.codec import to_valid_utf8
+from iolab.store.codec import escape_surrogates
 from iolab.store.durable import (
     disk_errors_as_store_errors,
     draft_then_replace,
@@ -131,7 +131,7 @@ class _SqlSelection:
 
         As an enumeration it is never looked up again; the file has the same text either way.
         """
-        words = [to_valid_utf8(word) for word in words]
+        words = [escape_surrogates(word) for word in words]
         self.bound.append(words)
         kind = "VARCHAR"
         if words and not any("\0" in word for word in words):
@@ -182,7 +182,7 @@ def _is_plain_text(column: Column) -> bool:
     """
     words = set(column.tolist()) if column.dtype.kind == "O" else set()
     return bool(words) and all(
-        isinstance(word, str) and to_valid_utf8(word) == word for word in words
+        isinstance(word, str) and escape_surrogates(word) == word for word in words
     )
 
 
@@ -193,7 +193,7 @@ def _dictionary_encode(column: Column) -> tuple[npt.NDArray[np.int64], list[str]
     numbers: dict[str | None, int] = {word: number for number, word in enumerate(words, 1)}
     numbers[None] = 0
     coded = np.fromiter(map(numbers.__getitem__, values), dtype=np.int64, count=len(values))
-    return coded, [to_valid_utf8(word) for word in words]
+    return coded, [escape_surrogates(word) for word in words]
 
 
 def _unmasked_column(column: Column, path: Path) -> Column:

@@ -37,7 +37,8 @@ from iolab.store.verify import (
     Damage,
     Stamp,
     damage_from_error,
-    document_damage_except_plan,
+    damage_of_documents_except_plan,
+    damage_of_run,
     missing_runs_damage,
     read_manifest,
     read_manifest_head,
@@ -45,7 +46,6 @@ from iolab.store.verify import (
     read_plan,
     read_study_text,
     require_unchanged_file,
-    run_damage,
     run_file_stamps,
     verify_session,
 )
@@ -72,8 +72,8 @@ class SessionReader:
     """A session's directory; StoreError if it is none, or one of another format.
 
     What it gives was held against its digests when it was read. What does not fit is left out,
-    listed by `document_and_manifest_damage` and told to `tell`; without the plan nothing can be
-    read (StoreError).
+    listed by `damage_of_documents_and_manifests` and told to `tell`; without the plan nothing can
+    be read (StoreError).
     """
 
     def __init__(self, directory: Path, on_new_damage: DamageCallback = lambda _: None) -> None:
@@ -226,30 +226,30 @@ class SessionReader:
         run = layout.run_directory(self.directory, run_key)
         try:
             return index_entry(
-                self._manifest_head(run_key, run, run_file_stamps(run)).analysis.result
+                self._cached_manifest_head(run_key, run, run_file_stamps(run)).analysis.result
             )
         except StoreError as error:
             self._report_damage(self._run_damage_from_error(run_key, run, error))
             return None
 
-    def document_and_manifest_damage(self) -> tuple[Damage, ...]:
+    def damage_of_documents_and_manifests(self) -> tuple[Damage, ...]:
         """What is damaged of the session's documents, of manifests, and of the sizes of tables.
 
         Of runs as they were when results were last read; see `verify_all_files` for all files.
         """
         if self._damaged_runs is None:
             self._read_undamaged_manifest_heads()
-        return (*self.document_damage_except_plan(), *(self._damaged_runs or ()))
+        return (*self.damage_of_documents_except_plan(), *(self._damaged_runs or ()))
 
     def damage_seen_so_far(self) -> tuple[Damage, ...]:
         """What is damaged of all that was read so far; nothing is read for it."""
         return tuple(self._seen_damage)
 
-    def document_damage_except_plan(self) -> tuple[Damage, ...]:
+    def damage_of_documents_except_plan(self) -> tuple[Damage, ...]:
         """What is damaged of the session's own documents; nothing may be added to it then."""
         for _ in range(_LOOKS):
             session = read_session(self.directory)
-            damages = tuple(document_damage_except_plan(self.directory, session))
+            damages = tuple(damage_of_documents_except_plan(self.directory, session))
             if not damages or read_session(self.directory) == session:
                 break  # otherwise it was resumed meanwhile
         for damage in damages:
@@ -294,7 +294,7 @@ class SessionReader:
         """What is damaged of each committed run, told by the digests of all its files."""
         unsound: dict[RunKey, Damage] = {}
         for key, run in layout.committed_runs(self.directory).items():
-            for damage in run_damage(self.directory, run, self._run_name(key)):
+            for damage in damage_of_run(self.directory, run, self._run_name(key)):
                 unsound.setdefault(key, damage)
         return unsound
 
@@ -346,7 +346,7 @@ class SessionReader:
         from iolab.store.runs import read_table
 
         def read_from_run_directory(run_directory: Path) -> U:
-            files = self._manifest_head(
+            files = self._cached_manifest_head(
                 (digest, repeat), run_directory, run_file_stamps(run_directory)
             ).files
             return read_table(require_unchanged_file(run_directory, files, name), shape)
@@ -383,7 +383,9 @@ class SessionReader:
         place = str(run_directory.relative_to(self.directory))
         return damage_from_error(run_directory, place, error, self._run_name(run_key))
 
-    def _manifest_head(self, run_key: RunKey, run_directory: Path, stamp: Stamp) -> ManifestHead:
+    def _cached_manifest_head(
+        self, run_key: RunKey, run_directory: Path, stamp: Stamp
+    ) -> ManifestHead:
         """The head of a run's manifest, read again only where a file of the run was written."""
         kept = self._heads.get(run_key)
         if kept is None or kept[0] != stamp:
@@ -399,7 +401,7 @@ class SessionReader:
         for key, run in runs.items():
             stamp = run_file_stamps(run)
             try:
-                heads[key] = self._manifest_head(key, run, stamp)
+                heads[key] = self._cached_manifest_head(key, run, stamp)
             except StoreError as error:
                 if run_file_stamps(run) == stamp:  # otherwise a writer has just set it aside
                     damage = self._run_damage_from_error(key, run, error)

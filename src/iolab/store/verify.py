@@ -200,7 +200,7 @@ def read_study_text(directory: Path, session: SessionDocument) -> str:
     return _read_listed_file(directory, session, layout.STUDY).decode("utf-8", "surrogateescape")
 
 
-def document_damage_except_plan(
+def damage_of_documents_except_plan(
     directory: Path,
     session: SessionDocument,
     hosts_shape: type[object] = HostsDocumentHead,
@@ -298,9 +298,9 @@ def verify_session(directory: Path, run_name_of_key: Callable[[RunKey], str]) ->
         *missing_runs_damage(directory, run_name_of_key),
     ]
     for key, run in layout.committed_runs(directory).items():
-        damages += run_damage(directory, run, run_name_of_key(key))
+        damages += damage_of_run(directory, run, run_name_of_key(key))
     for run in layout.earlier_attempt_directories(directory):
-        damages += run_damage(directory, run, "")
+        damages += damage_of_run(directory, run, "")
     named = {damage.run_name for damage in damages}
     damages += [
         damage
@@ -310,7 +310,7 @@ def verify_session(directory: Path, run_name_of_key: Callable[[RunKey], str]) ->
     return tuple(damages)
 
 
-def run_damage(session_directory: Path, run_directory: Path, run_name: str) -> Iterator[Damage]:
+def damage_of_run(session_directory: Path, run_directory: Path, run_name: str) -> Iterator[Damage]:
     """Damage of one run, its manifest first: the digests of all other files stand there."""
     place = str(run_directory.relative_to(session_directory))
     try:
@@ -365,7 +365,7 @@ def _session_documents_damage(directory: Path) -> Iterator[Damage]:
         read_plan(directory, session)
     except StoreError as error:
         yield damage_from_error(directory, layout.PLAN, error)
-    yield from document_damage_except_plan(directory, session, HostsDocument, LedgerDocument)
+    yield from damage_of_documents_except_plan(directory, session, HostsDocument, LedgerDocument)
 
 
 def _inode_size_mtime_and_ctime(path: str) -> tuple[int, int, int, int] | None:

@@ -20,7 +20,7 @@ from iolab.core.study import Study
 from iolab.core.target_state import TargetLedger
 from iolab.errors import StoreError
 from iolab.store import index, layout
-from iolab.store.codec import encode, encode_with_digest, read_digested_document, to_valid_utf8
+from iolab.store.codec import encode, encode_with_digest, escape_surrogates, read_digested_document
 from iolab.store.documents import (
     LATER_FILES,
     HistoryEntry,
@@ -240,9 +240,9 @@ class SessionWriter:
 
 def _claim_directory_and_tell_if_created(directory: Path) -> bool:
     """Make the directory, or make sure that it may become a session; whether it was made."""
-    if to_valid_utf8(str(directory.absolute())) != str(directory.absolute()):
+    if escape_surrogates(str(directory.absolute())) != str(directory.absolute()):
         raise StoreError(
-            f"The path '{to_valid_utf8(str(directory))}' is not valid UTF-8.",
+            f"The path '{escape_surrogates(str(directory))}' is not valid UTF-8.",
             "Choose another directory.",
         )
     with disk_errors_as_store_errors(directory, "write"):

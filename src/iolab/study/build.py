@@ -78,7 +78,7 @@ def build_study(
     clients = {host.name: host.hypervisor for host in hosts if host.role is HostRole.CLIENT}
     nodes = tuple(host.name for host in hosts if host.role is HostRole.STORAGE)
     workloads = tuple(
-        _with_forced_knee_load_candidates(
+        _with_knee_candidates_as_headline_loads(
             _adapted_to_separate_targets_if_in_pods(
                 kinds.kind_for_table(type(table)).build_workload(item, table, tables), kubernetes
             ),
@@ -293,7 +293,7 @@ def _object_store(table: ObjectStoreTable) -> ObjectStore | None:
     )
 
 
-def _with_forced_knee_load_candidates(
+def _with_knee_candidates_as_headline_loads(
     workload: Workload, tables: StudyTables, kinds: StudyKinds
 ) -> Workload:
     """The workload with its fleet measured in any case where its nodes' load may turn."""

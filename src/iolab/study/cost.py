@@ -329,8 +329,8 @@ def plan_demand(
     if study.precondition.purge in (PurgeMethod.FSTRIM, PurgeMethod.RECREATE):
         laid_out *= 1 + restores
     by_point = {run.point.digest: run.point for run in runs}
-    run_writes = {key: kinds.run_writes(study, point) for key, point in by_point.items()}
-    writes = [run_writes[run.point.digest] for run in runs]
+    writes_by_digest = {key: kinds.writes_of_run(study, point) for key, point in by_point.items()}
+    writes = [writes_by_digest[run.point.digest] for run in runs]
     for neighbour in neighbours:
         here = neighbour.point.configuration
         beside = sum(run.point.configuration == here for run in runs)
@@ -338,7 +338,7 @@ def plan_demand(
     round_s = study.precondition.round_s
     rounds_s = (WINDOW * round_s, study.precondition.rounds_max * round_s)
     writes += [
-        replace(run_writes[run.point.digest], bytes=0, seconds_range=rounds_s)
+        replace(writes_by_digest[run.point.digest], bytes=0, seconds_range=rounds_s)
         for run in _runs_preceded_by_steady_state_series(study, runs)
     ]
     space = most + sum(demand.space_bytes for demand in demands)

@@ -71,14 +71,14 @@ class _TomlLineScanner(Struct):
         return self.lines
 
     def _scan_header(self) -> KeyPath:
-        line = self._current_line()
+        line = self._count_lines_to_position()
         is_array = self.text.startswith("[[", self.position)
         self.position += 2 if is_array else 1
         keys = list(self._scan_dotted_key())
         self.position += 2 if is_array else 1
         path: KeyPath = ()
         for key in keys[:-1]:
-            path = self._innermost_table((*path, key), line)
+            path = self._record_line_and_get_innermost_table((*path, key), line)
         path = (*path, keys[-1])
         if is_array:
             self.tables[path] = self.tables.get(path, -1) + 1
@@ -87,13 +87,13 @@ class _TomlLineScanner(Struct):
         self.lines[path] = line  # also over the line of `[a.b]`, which may stand before `[a]`
         return path
 
-    def _innermost_table(self, key_path: KeyPath, line_number: int) -> KeyPath:
+    def _record_line_and_get_innermost_table(self, key_path: KeyPath, line_number: int) -> KeyPath:
         """The table that a header's inner key names: in an array of tables, its last element."""
         self.lines.setdefault(key_path, line_number)
         return (*key_path, self.tables[key_path]) if key_path in self.tables else key_path
 
     def _scan_key_value_pair(self, table: KeyPath) -> None:
-        line = self._current_line()
+        line = self._count_lines_to_position()
         path = table
         for key in self._scan_dotted_key():
             path = (*path, key)
@@ -135,7 +135,7 @@ class _TomlLineScanner(Struct):
         index = 0
         self._skip_match(_BLANK)
         while not self.text.startswith("]", self.position):
-            self.lines[(*key_path, index)] = self._current_line()
+            self.lines[(*key_path, index)] = self._count_lines_to_position()
             self._scan_value((*key_path, index))
             index += 1
             self._skip_match(_BLANK)
@@ -159,7 +159,7 @@ class _TomlLineScanner(Struct):
         match = pattern.match(self.text, self.position)
         self.position = match.end() if match else self.position
 
-    def _current_line(self) -> int:
+    def _count_lines_to_position(self) -> int:
         """The line of the position; counted on from the last time, so a scan stays linear."""
         self._line += self.text.count("\n", self._counted_to, self.position)
         self._counted_to = self.position

@@ -165,7 +165,7 @@ class LoadStudyKind:
         message = f"{len(own_runs)} runs of {list_text(self.engines)}"
         return LoadDemand(load_time_items=((message, seconds),), prepared_run_count=len(own_runs))
 
-    def run_writes(self, study: Study, point: Point, host_kind: HostStudyKind) -> RunWrites:  # noqa: ARG002 - of kinds that write
+    def writes_of_run(self, study: Study, point: Point, host_kind: HostStudyKind) -> RunWrites:  # noqa: ARG002 - of kinds that write
         """What one run of its own writes."""
         return RunWrites()
 
@@ -305,9 +305,9 @@ class StudyKinds(Record):
         """The kind of load that an engine makes; KeyError for one of none."""
         return {name: kind for kind in self.loads for name in kind.engines}[engine_name]
 
-    def run_writes(self, study: Study, point: Point) -> RunWrites:
+    def writes_of_run(self, study: Study, point: Point) -> RunWrites:
         """What one run of a point writes on all hosts."""
-        return self.kind_for_engine(point.job.engine).run_writes(study, point, self.hosts)
+        return self.kind_for_engine(point.job.engine).writes_of_run(study, point, self.hosts)
 
     def neighbour_writes(self, study: Study, neighbour: NeighbourPlan) -> RunWrites:
         """What a load that an event begins writes beside one run, on all hosts."""

@@ -150,7 +150,7 @@ class KubernetesTable(StudyTable):
     ) = None
 
 
-def storage_class_group_names(classes: list[str]) -> list[str]:
+def unique_short_storage_class_names(classes: list[str]) -> list[str]:
     """A short name for each class, fit for names of objects and hosts, no two the same."""
     names: list[str] = []
     number = 1
@@ -165,7 +165,7 @@ def storage_class_group_names(classes: list[str]) -> list[str]:
 
 def pod_fleet(table: KubernetesTable, mount_path: str = MOUNT_PATH) -> PodFleet:
     """The fleet that a table without faults describes."""
-    groups = storage_class_group_names(table.storage_class)
+    groups = unique_short_storage_class_names(table.storage_class)
     return PodFleet(
         name=table.name or UNNAMED,
         namespace=table.namespace,

@@ -125,7 +125,7 @@ def forecast_writes(
     rates = _WriteRates(plan, results)
     measured = 0.0
     for run in plan.runs if rates.runs else ():
-        writes = kinds.run_writes(study, run.point)
+        writes = kinds.writes_of_run(study, run.point)
         rate = (
             rates.write_bytes_per_s_of_point(run.point)
             if writes.host_share_at_target_speed
@@ -161,14 +161,14 @@ class _WriteRates:
                 continue
             self.runs += 1
             by_point.setdefault(point.digest, []).append(rate)
-            by_likeness.setdefault(_write_rate_group(point), []).append(rate)
+            by_likeness.setdefault(_similar_write_rate_key(point), []).append(rate)
         self._by_point = {key: fmean(rates) for key, rates in by_point.items()}
         self._by_likeness = {key: fmean(rates) for key, rates in by_likeness.items()}
 
     def write_bytes_per_s_of_point(self, point: Point) -> float | None:
         """The write rate of a point; None where no finished run is like it."""
         rate = self._by_point.get(point.digest)
-        return rate if rate is not None else self._by_likeness.get(_write_rate_group(point))
+        return rate if rate is not None else self._by_likeness.get(_similar_write_rate_key(point))
 
 
 def _write_bytes_per_s(result: RunResult) -> float | None:
@@ -178,7 +178,7 @@ def _write_bytes_per_s(result: RunResult) -> float | None:
     return (metric.value or None) if metric is not None else None
 
 
-def _write_rate_group(point: Point) -> object:
+def _similar_write_rate_key(point: Point) -> object:
     """A key that is equal for points that differ only in depth and jobs."""
     return point.configuration, point.per_node, point.host_count, point.job.similar_write_rate_key
 
@@ -215,7 +215,7 @@ class WriteForecaster:
         if point is None or _write_bytes_per_s(result) is None:
             return False
         self._results.append(result)
-        likeness = _write_rate_group(point)
+        likeness = _similar_write_rate_key(point)
         is_first = likeness not in self._known
         self._known.add(likeness)
         return is_first

@@ -164,9 +164,9 @@ async def _write_data_set(
         await context.ledgers.begin_ledger(workdir, data_set, block_bytes) if block_bytes else None
     )
     seed = contents_seed(context.study, workdir.name)
-    command = engine.layout_command(data_set, workdir.dir, own_job, seed=seed)
+    command = engine.build_layout_command(data_set, workdir.dir, own_job, seed=seed)
     command = command_verified_against_ledger(engine, command, ledger)
-    reader = engine.layout_reader(data_set)
+    reader = engine.create_layout_reader(data_set)
     halt = asyncio.Event()
 
     work = run_process(workdir.host, command, halt, reader.feed)

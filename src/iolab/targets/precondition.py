@@ -140,11 +140,11 @@ async def overwrite_data_set(
     async def overwrite_data_set_on_host(workdir: WorkDirectory) -> int:
         held = workdir.data_set_on_host(data_set)
         seed = contents_seed(context.study, workdir.name)
-        command = engine.overwrite_command(held, workdir.dir, passes, job, seed=seed)
+        command = engine.build_overwrite_command(held, workdir.dir, passes, job, seed=seed)
         ledger = context.ledgers.ledger_of_data_set(workdir, data_set) if job.verify else None
         command = command_verified_against_ledger(engine, command, ledger)
         ending, reading = await _run_preconditioning_process(
-            context, workdir, command, engine.overwrite_reader(held, passes)
+            context, workdir, command, engine.create_overwrite_reader(held, passes)
         )
         fault = layout_error(workdir.name, workdir.dir, held, command, engine.name, ending, reading)
         if fault:
@@ -204,11 +204,13 @@ async def _run_preconditioning_round(
         held = workdir.data_set_on_host(data_set)
         seconds = context.study.precondition.round_s
         seed = run_seed(context.study, run.point, workdir.name, round_number)
-        command = engine.measure_command(job, held, workdir.dir, seconds=seconds, seed=seed)
+        command = engine.build_measurement_command(
+            job, held, workdir.dir, seconds=seconds, seed=seed
+        )
         ledger = context.ledgers.ledger_of_data_set(workdir, data_set) if job.verify else None
         command = command_verified_against_ledger(engine, command, ledger)
         ending, reading = await _run_preconditioning_process(
-            context, workdir, command, engine.measure_reader(job)
+            context, workdir, command, engine.create_measurement_reader(job)
         )
         fault = preconditioning_round_error(
             engine.name, workdir.name, round_number, ending, reading

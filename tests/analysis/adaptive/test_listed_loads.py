@@ -11,7 +11,7 @@ from iolab.analysis.adaptive import AdaptiveQueue
 from iolab.analysis.curves import session_load_findings
 from iolab.core.metric import Metric, RunResult, Verdict, VerdictLevel
 from iolab.core.run import PlannedRun, Point
-from iolab.report.phrases import load_finding_sentences, load_findings_document
+from iolab.report.phrases import document_of_load_findings, sentences_of_load_findings
 from tests.analysis.adaptive.systems import System, measured
 from tests.plans import make_plan
 from tests.study.studies import load
@@ -87,9 +87,9 @@ def test_the_most_accelerators_are_found_with_few_runs_and_confirmed() -> None:
     assert sorted(set(loads)) == [1, 2, 4, 8, 9, 10, 12]
     assert loads.count(9) == loads.count(10) == 2
     findings = session_load_findings(load(TRAINING), results)
-    (found,) = load_findings_document(findings)["listed_loads"]
+    (found,) = document_of_load_findings(findings)["listed_loads"]
     assert (found["highest"], found["exceeding"], found["settled"]) == (9, 10, True)
-    (sentence,) = load_finding_sentences(findings)
+    (sentence,) = sentences_of_load_findings(findings)
     assert all(fact in sentence for fact in ("90 %", "accelerators 9", "10"))
 
 
@@ -98,7 +98,7 @@ def test_a_list_without_its_end_is_told(
     most: float, highest: int | None, exceeding: int | None
 ) -> None:
     _, results = loads_and_results(TRAINING, lambda run, n: training_result(run, n, most))
-    (found,) = load_findings_document(session_load_findings(load(TRAINING), results))[
+    (found,) = document_of_load_findings(session_load_findings(load(TRAINING), results))[
         "listed_loads"
     ]
     assert (found["highest"], found["exceeding"]) == (highest, exceeding)
@@ -115,6 +115,8 @@ def test_a_rate_of_requests_keeps_its_limit_only_in_runs_that_are_worth_somethin
 
     loads, results = loads_and_results(REPLAY, replayed)
     assert loads[:4] == [2, 4, 16, 8]
-    (found,) = load_findings_document(session_load_findings(load(REPLAY), results))["listed_loads"]
+    (found,) = document_of_load_findings(session_load_findings(load(REPLAY), results))[
+        "listed_loads"
+    ]
     assert (found["highest"], found["exceeding"]) == (8, 16)
     assert found["limit"] == "prefix-load p99 <= 100 ms"

@@ -380,10 +380,10 @@ def test_a_constant_rate_beside_processors_that_others_fill_is_a_set_limit() -> 
 
 def test_repeats_that_fell_short_of_a_limit_are_told_where_they_are_few() -> None:
     alike = (1500.0, 1499.0, 1497.0)
-    assert repeats_of_rate((*alike, 1470.0)).short_rates == (1470.0,)
-    assert repeats_of_rate(alike).short_rates == ()
+    assert repeats_of_rate((*alike, 1470.0)).rates_below_limit == (1470.0,)
+    assert repeats_of_rate(alike).rates_below_limit == ()
     watched_limit = repeats_of_rate((169.2, 169.9, 136.5))
-    assert (watched_limit.has_one_rate, watched_limit.short_rates) == (False, (136.5,))
-    assert repeats_of_rate((169.9, 168.0, 165.0)).short_rates == ()
-    assert repeats_of_rate((219.0, 191.0, 198.0)).short_rates == ()
+    assert (watched_limit.has_one_rate, watched_limit.rates_below_limit) == (False, (136.5,))
+    assert repeats_of_rate((169.9, 168.0, 165.0)).rates_below_limit == ()
+    assert repeats_of_rate((219.0, 191.0, 198.0)).rates_below_limit == ()
     assert repeats_of_rate(()).count == 0

@@ -33,7 +33,7 @@ def spec(command: Command) -> dict[str, Any]:
 
 
 def measured(job: Job, data_set: DataSet = FILES) -> dict[str, Any]:
-    return spec(NATIVE.measure_command(job, data_set, "/t", seconds=2.5, seed=7))
+    return spec(NATIVE.build_measurement_command(job, data_set, "/t", seconds=2.5, seed=7))
 
 
 def option(name: str, value: str, **changes: Any) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def test_a_measured_job() -> None:
 
 
 def test_files_have_the_names_that_fio_gives_them() -> None:
-    told = spec(NATIVE.layout_command(FILES, "/t", None, seed=0))
+    told = spec(NATIVE.build_layout_command(FILES, "/t", None, seed=0))
     names = [file["path"] for job in told["jobs"] for file in job["files"]]
     assert names == list(FILES.file_names())
     text = layout_job_file(FILES, direct=True, ioengine="libaio", seed=0)
@@ -73,7 +73,7 @@ def test_files_have_the_names_that_fio_gives_them() -> None:
 
 
 def test_a_layout_makes_whole_files_that_can_be_verified() -> None:
-    command = NATIVE.layout_command(FILES, "/t", None, seed=0)
+    command = NATIVE.build_layout_command(FILES, "/t", None, seed=0)
     first = spec(command)["jobs"][0]
     assert first["files"][0]["create"] is True
     assert (first["rw"], first["io_bytes"], first["end_fsync"]) == ("write", 2 << 20, True)
@@ -84,13 +84,13 @@ def test_a_layout_makes_whole_files_that_can_be_verified() -> None:
 
 def test_odd_files_are_laid_out_in_blocks_that_divide_them() -> None:
     odd = replace(FILES, file_bytes=3 * 512)
-    told = spec(NATIVE.layout_command(odd, "/t", None, seed=0))
+    told = spec(NATIVE.build_layout_command(odd, "/t", None, seed=0))
     assert (told["jobs"][0]["blocks"][0]["bytes"], told["direct"]) == (512, False)
 
 
 def test_a_fill_goes_over_a_device_as_one_region() -> None:
     disk = DataSet("s1m", "default", 2, 1, 1 << 20, device="sdx")
-    told = spec(NATIVE.overwrite_command(disk, "/dev", 2, JOB, seed=3))
+    told = spec(NATIVE.build_overwrite_command(disk, "/dev", 2, JOB, seed=3))
     (only,) = told["jobs"]
     assert only["files"] == [{"path": "sdx", "bytes": 2 << 20}]
     assert (only["offset_bytes"], only["size_bytes"], only["io_bytes"]) == (0, 2 << 20, 4 << 20)
@@ -106,7 +106,7 @@ def _on(disk: DataSet) -> Job:
 
 def test_the_null_target_gets_the_same_jobs_at_full_speed() -> None:
     slow = replace(JOB, access=AccessPattern.RANDREAD, read_percent=None, rate_iops=10, numjobs=3)
-    command = NATIVE.null_target_command(slow, seconds=0.3)
+    command = NATIVE.build_null_target_command(slow, seconds=0.3)
     assert command is not None
     told = spec(command)
     assert (told["direct"], told["runtime_s"], len(told["jobs"])) == (False, 0.3, 3)
@@ -192,7 +192,7 @@ def test_as_many_jobs_as_a_study_may_ask_for_fit() -> None:
     job = replace(JOB, numjobs=4096, files_per_job=1)
     assert len(measured(job, many)["jobs"]) == 4096
     named = replace(many, id="s1024mv128k-a-configuration", file_bytes=1 << 30)
-    laid_out = NATIVE.layout_command(named, "/t", None, seed=2**32 - 1)
+    laid_out = NATIVE.build_layout_command(named, "/t", None, seed=2**32 - 1)
     assert len(spec(laid_out)["jobs"]) == 4096
 
 
@@ -206,7 +206,7 @@ def test_trims_are_plain_calls_and_have_no_null_target() -> None:
     job = replace(JOB, access=AccessPattern.RANDTRIM, read_percent=None, ioengine="libaio")
     told = measured(job)
     assert (told["method"], {one["rw"] for one in told["jobs"]}) == ("auto", {"randtrim"})
-    assert NATIVE.null_target_command(job, seconds=0.3) is None
+    assert NATIVE.build_null_target_command(job, seconds=0.3) is None
 
 
 def test_a_rate_in_bytes_is_told_as_one() -> None:

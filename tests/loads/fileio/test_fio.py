@@ -19,7 +19,7 @@ from iolab.loads.fileio.engines.fio import (
     FioEngine,
     layout_block_bytes,
     layout_job_file,
-    measure_job_file,
+    measurement_job_file,
     overwrite_job_file,
 )
 from iolab.loads.fileio.workload import (
@@ -71,7 +71,7 @@ def test_versions_that_do_not_serve(facts: ToolFacts, message: str) -> None:
 
 
 def test_a_command_reads_its_job_from_standard_input_in_the_folder() -> None:
-    command = FIO.measure_command(JOB, FILES, "/mnt/a b:c/é$x", seconds=35, seed=1)
+    command = FIO.build_measurement_command(JOB, FILES, "/mnt/a b:c/é$x", seconds=35, seed=1)
     assert command.argv == (
         "fio",
         "--output-format=json+",
@@ -87,30 +87,30 @@ def test_a_command_reads_its_job_from_standard_input_in_the_folder() -> None:
 
 
 def test_a_fraction_of_a_second_is_kept() -> None:
-    command = FIO.measure_command(JOB, FILES, "/mnt", seconds=1.5, seed=1)
+    command = FIO.build_measurement_command(JOB, FILES, "/mnt", seconds=1.5, seed=1)
     assert "runtime=1500ms" in command.job_file
 
 
 def test_a_layout_has_time_for_its_bytes() -> None:
     large = DataSet("big", "default", numjobs=64, files_per_job=1, file_bytes=2 << 30)
-    limit_s = FIO.layout_command(large, "/mnt", None, seed=1).wall_limit_s
+    limit_s = FIO.build_layout_command(large, "/mnt", None, seed=1).wall_limit_s
     busy_disk = 5_000_000 / 12
     assert limit_s > large.bytes_per_host / busy_disk
 
 
 def test_a_run_has_time_for_what_is_in_flight_on_a_slow_disk() -> None:
     deep = replace(JOB, block_bytes=1 << 20, iodepth=128, numjobs=2)
-    limit_s = FIO.measure_command(deep, FILES, "/mnt", seconds=30, seed=1).wall_limit_s
+    limit_s = FIO.build_measurement_command(deep, FILES, "/mnt", seconds=30, seed=1).wall_limit_s
     assert limit_s > 30 + (256 << 20) / 1_000_000
 
 
 def test_a_layout_that_wrote_too_little_is_a_fault() -> None:
-    reader = FIO.layout_reader(
+    reader = FIO.create_layout_reader(
         DataSet("s32m", "c", numjobs=2, files_per_job=2, file_bytes=32 << 20)
     )
     reader.feed(output("layout-3.33"))
     assert reader.finish().faults == ("fio wrote 67108864 of 134217728 bytes",)
-    reader = FIO.layout_reader(
+    reader = FIO.create_layout_reader(
         DataSet("s32m", "c", numjobs=2, files_per_job=1, file_bytes=32 << 20)
     )
     reader.feed(output("layout-3.33"))
@@ -132,7 +132,9 @@ def test_real_fio_lays_out_and_measures_in_a_folder_of_any_name(tmp_path: Path) 
     folder = tmp_path / "a b:c;#$x%é'\""
     folder.mkdir()
     run(
-        FIO.layout_command(FILES, str(folder), replace(JOB, direct=False, ioengine="psync"), seed=1)
+        FIO.build_layout_command(
+            FILES, str(folder), replace(JOB, direct=False, ioengine="psync"), seed=1
+        )
     )
     assert sorted(path.name for path in folder.iterdir()) == sorted(FILES.file_names())
     assert {path.stat().st_size for path in folder.iterdir()} == {1 << 20}
@@ -140,10 +142,10 @@ def test_real_fio_lays_out_and_measures_in_a_folder_of_any_name(tmp_path: Path) 
     assert len(set(blocks)) == len(blocks)
     assert all(block.count(0) < len(block) / 100 for block in blocks)
 
-    command = FIO.measure_command(JOB, FILES, str(folder), seconds=0.3, seed=1)
+    command = FIO.build_measurement_command(JOB, FILES, str(folder), seconds=0.3, seed=1)
     assert run(rehearsal(command)).returncode == 0
     done = run(command)
-    reader = FIO.measure_reader(JOB)
+    reader = FIO.create_measurement_reader(JOB)
     reader.feed(done.stdout)
     result = reader.finish()
     assert (done.returncode, result.faults) == (0, ())
@@ -157,7 +159,7 @@ def test_real_fio_lays_out_and_measures_in_a_folder_of_any_name(tmp_path: Path) 
 
 
 def test_real_fio_creates_no_file_that_is_missing(tmp_path: Path) -> None:
-    done = run(FIO.measure_command(JOB, FILES, str(tmp_path), seconds=0.3, seed=1))
+    done = run(FIO.build_measurement_command(JOB, FILES, str(tmp_path), seconds=0.3, seed=1))
     assert done.returncode != 0
     assert list(tmp_path.iterdir()) == []
 
@@ -167,7 +169,7 @@ def test_real_fio_understands_every_kind_of_contents(
     tmp_path: Path, contents: WrittenContents
 ) -> None:
     job = Job(FIO_ENGINE, AccessPattern.WRITE, 4096, 1, 1, 1 << 20, 2, contents=contents)
-    command = FIO.measure_command(job, FILES, str(tmp_path), seconds=1, seed=1)
+    command = FIO.build_measurement_command(job, FILES, str(tmp_path), seconds=1, seed=1)
     assert run(rehearsal(command)).returncode == 0
 
 
@@ -184,7 +186,7 @@ def options_of(text: str) -> dict[str, str]:
 
 
 def told(job: Job) -> dict[str, str]:
-    return options_of(measure_job_file(job, MANY_FILES, 30_000, 7))
+    return options_of(measurement_job_file(job, MANY_FILES, 30_000, 7))
 
 
 def test_a_job_is_told_whole() -> None:
@@ -276,7 +278,7 @@ def test_buffered_and_further_options_are_told() -> None:
 
 def test_seeds_of_jobs_differ_even_for_seed_zero() -> None:
     """fio multiplies its seed with the job's number: 0 would give all jobs the same offsets."""
-    assert options_of(measure_job_file(DEEP, MANY_FILES, 1000, 0))["randseed"] == "1"
+    assert options_of(measurement_job_file(DEEP, MANY_FILES, 1000, 0))["randseed"] == "1"
 
 
 @pytest.mark.parametrize(
@@ -300,14 +302,14 @@ def test_seeds_of_jobs_differ_even_for_seed_zero() -> None:
 )
 def test_what_cannot_be_told_is_refused(job: Job, message: str) -> None:
     with pytest.raises(EngineError) as caught:
-        measure_job_file(job, MANY_FILES, 1000, 1)
+        measurement_job_file(job, MANY_FILES, 1000, 1)
     assert message in caught.value.message
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a:b", "../x", ".x", "a/b", "s$jobnum", "a\n[b]", "é"])
 def test_a_data_set_whose_name_fio_could_misread_is_refused(name: str) -> None:
     with pytest.raises(EngineError, match="cannot begin file names"):
-        measure_job_file(DEEP, replace(MANY_FILES, id=name), 1000, 1)
+        measurement_job_file(DEEP, replace(MANY_FILES, id=name), 1000, 1)
     with pytest.raises(EngineError, match="cannot begin file names"):
         layout_job_file(replace(MANY_FILES, id=name), direct=True, ioengine="libaio", seed=1)
 
@@ -371,7 +373,7 @@ DEEP_DEVICE = replace(MANY_FILES, device="nvme9n1")
 
 
 def test_a_device_is_told_by_its_name_and_each_job_has_its_own_region() -> None:
-    found = options_of(measure_job_file(DEEP, DEEP_DEVICE, 1000, 1))
+    found = options_of(measurement_job_file(DEEP, DEEP_DEVICE, 1000, 1))
     assert found["filename"] == "nvme9n1"
     assert found["size"] == found["offset_increment"] == str(DEEP_DEVICE.bytes_per_job)
     assert not {"nrfiles", "filesize", "filename_format"} & set(found)
@@ -395,7 +397,7 @@ def test_a_fill_of_files_has_a_job_for_each_jobs_files() -> None:
 @pytest.mark.parametrize("name", ["a:b", "../sda", "a b", "a$b"])
 def test_a_device_whose_name_fio_could_misread_is_refused(name: str) -> None:
     with pytest.raises(EngineError):
-        measure_job_file(DEEP, replace(MANY_FILES, device=name), 1000, 1)
+        measurement_job_file(DEEP, replace(MANY_FILES, device=name), 1000, 1)
 
 
 def test_trims_and_rates_in_bytes_are_told_in_fios_words() -> None:
@@ -413,7 +415,7 @@ NULL_READS = Job(
 
 
 def lines(job: Job) -> list[str]:
-    command = FioEngine().null_target_command(job_for_generator_limit(job), seconds=0.5)
+    command = FioEngine().build_null_target_command(job_for_generator_limit(job), seconds=0.5)
     assert command is not None
     assert command.cwd == NULL_FOLDER
     assert not any("status-interval" in word for word in command.argv)
@@ -440,7 +442,7 @@ def test_writes_are_filled_as_they_would_be() -> None:
 
 def test_nothing_takes_trims() -> None:
     assert (
-        FioEngine().null_target_command(
+        FioEngine().build_null_target_command(
             replace(NULL_READS, access=AccessPattern.RANDTRIM), seconds=0.5
         )
         is None
@@ -450,4 +452,4 @@ def test_nothing_takes_trims() -> None:
 def test_what_a_null_job_cannot_be_told_is_refused() -> None:
     wrong = replace(NULL_READS, options=(("exec_prerun", "true"),))
     with pytest.raises(EngineError, match="exec_prerun"):
-        FioEngine().null_target_command(wrong, seconds=0.5)
+        FioEngine().build_null_target_command(wrong, seconds=0.5)

@@ -15,9 +15,9 @@ from iolab.loads.fileio.io_trace import (
     WRITE,
     IoTrace,
     IoTraceError,
+    chunks_of_trace,
     read_trace,
     trace_chunk_count,
-    trace_chunks,
 )
 from tests.cli.in_process import call
 
@@ -132,7 +132,7 @@ def test_offsets_are_mapped_on_the_target_and_times_are_scaled(tmp_path: Path) -
     text = "fio version 3 iolog\n0 f read 0 4096\n1000 f read 1044480 8192\n"
     text += "2000 f write 5242880 4096\n"
     trace = trace_of(tmp_path, text)
-    (part,) = trace_chunks(trace, 1 << 20, 2.0)
+    (part,) = chunks_of_trace(trace, 1 << 20, 2.0)
     records = np.frombuffer(part, RECORD)
     assert records["due_ns"].tolist() == [0, 500_000, 1_000_000]
     assert records["offset"].tolist() == [0, (1 << 20) - 8192, 0]
@@ -179,7 +179,7 @@ def test_a_long_trace_is_sent_in_pieces_that_a_message_holds(tmp_path: Path) -> 
     count = CHUNK_RECORDS + 1
     lines = "".join(f"{number} f read 0 4096\n" for number in range(count))
     trace = trace_of(tmp_path, f"fio version 3 iolog\n{lines}")
-    parts = list(trace_chunks(trace, 1 << 20, 1.0))
+    parts = list(chunks_of_trace(trace, 1 << 20, 1.0))
     assert [len(part) // RECORD.itemsize for part in parts] == [CHUNK_RECORDS, 1]
     assert trace_chunk_count(trace) == 2
     assert len(parts[0]) <= 1 << 20

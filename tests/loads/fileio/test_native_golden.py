@@ -21,18 +21,20 @@ READS = Job(NATIVE_ENGINE, AccessPattern.RANDREAD, 4096, 4, 2, 8 << 20, ioengine
 def reader_of(what: str) -> OutputReader:
     match what:
         case "layout":
-            return NATIVE.layout_reader(FILES)
+            return NATIVE.create_layout_reader(FILES)
         case "fill":
-            return NATIVE.overwrite_reader(FILES, 2)
+            return NATIVE.create_overwrite_reader(FILES, 2)
         case "null":
             return NATIVE.null_target_reader(READS)
         case "randrw":
-            return NATIVE.measure_reader(
+            return NATIVE.create_measurement_reader(
                 replace(READS, access=AccessPattern.RANDRW, read_percent=70)
             )
         case "poisson":
-            return NATIVE.measure_reader(replace(READS, rate_iops=200, arrivals=IoArrivals.POISSON))
-    return NATIVE.measure_reader(READS)
+            return NATIVE.create_measurement_reader(
+                replace(READS, rate_iops=200, arrivals=IoArrivals.POISSON)
+            )
+    return NATIVE.create_measurement_reader(READS)
 
 
 def read(what: str) -> ParsedEngineOutput:

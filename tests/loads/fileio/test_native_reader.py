@@ -287,7 +287,7 @@ def test_words_of_hosts_are_harmless() -> None:
 
 @pytest.mark.parametrize(("percent", "name"), [(100, "read"), (0, "write")])
 def test_a_mix_of_all_or_nothing_has_one_direction(percent: int, name: str) -> None:
-    reader = NativeEngine().measure_reader(replace(JOB, read_percent=percent))
+    reader = NativeEngine().create_measurement_reader(replace(JOB, read_percent=percent))
     reader.feed(lines(HEAD, interval(0, **{name: way(3)}), end(**{name: way(3)})))
     reading = reader.finish()
     assert reading.faults == ()
@@ -298,7 +298,7 @@ def test_a_mix_of_all_or_nothing_has_one_direction(percent: int, name: str) -> N
 
 
 def test_a_layout_that_wrote_too_little_says_why() -> None:
-    reader = NativeEngine().layout_reader(FILES)
+    reader = NativeEngine().create_layout_reader(FILES)
     errors = {"write": {"ENOSPC": 7}}
     reader.feed(lines(HEAD, end(write=way(10), errors=errors)))
     (fault,) = reader.finish().faults
@@ -306,7 +306,7 @@ def test_a_layout_that_wrote_too_little_says_why() -> None:
 
 
 def test_a_whole_layout_has_no_fault() -> None:
-    reader = NativeEngine().layout_reader(FILES)
+    reader = NativeEngine().create_layout_reader(FILES)
     reader.feed(lines(HEAD, end(write=way(1024))))
     assert reader.finish().faults == ()
 

@@ -12,7 +12,7 @@ from iolab.hosts.engine_lines import LineError
 from iolab.loads.objects.data_set import ObjectDataSet, host_object_range
 from iolab.loads.objects.engine import (
     ObjectsLineReader,
-    load_task_document,
+    document_of_load_task,
     parse_read_back_counts,
     parse_task_answer,
     task_failure_sentences,
@@ -218,7 +218,7 @@ def test_the_mean_of_a_log_normal_size_is_that_of_its_draws() -> None:
 
 def test_a_rate_of_the_fleet_is_shared_by_its_hosts() -> None:
     job = ObjectsJob(S3_ENGINE, 1000, get=1, object_bytes=4096, rate=1200)
-    document = load_task_document(job, {}, "iolab-s/run/", 12)
+    document = document_of_load_task(job, {}, "iolab-s/run/", 12)
     assert document["rate"] == 100
     assert document["operations"] == [{"kind": "get", "share": 1.0}]
     assert "range_bytes" not in document

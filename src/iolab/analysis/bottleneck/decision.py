@@ -189,7 +189,7 @@ class RepeatsOfRate(Record):
     count: int
     highest: float
     has_one_rate: bool
-    short_rates: tuple[float, ...]
+    rates_below_limit: tuple[float, ...]
 
 
 def repeats_of_rate(rates: Sequence[float]) -> RepeatsOfRate:

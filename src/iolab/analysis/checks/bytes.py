@@ -96,7 +96,7 @@ class DeviceByteCounts(Record):
         by_direction = {Direction.READ: self.read_bytes, Direction.WRITE: self.write_bytes}
         return by_direction.get(direction, self.discard_bytes or 0)
 
-    def probe_bytes(self, direction: Direction) -> int:
+    def bytes_moved_by_probes(self, direction: Direction) -> int:
         """Bytes among them that engines moved to see how the target is best asked."""
         return self.probe_read_bytes if direction is Direction.READ else 0
 

@@ -77,7 +77,7 @@ def check_event_failed(view: RunView) -> CheckAnswer:
             answers.append(invalid_answer(text, event=event.id))
         elif event.is_undone is False:
             reason = event.undo_error.rstrip(".") or "the run ended before"
-            text = f"Event {name} {event.missing_undo_text}: {reason}."
+            text = f"Event {name} {event.not_undone_predicate}: {reason}."
             answers.append(invalid_answer(text, event=event.id))
     return worst_answer(answers)
 

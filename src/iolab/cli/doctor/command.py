@@ -167,7 +167,7 @@ def _check_and_print_fleet(
     from iolab.cli.doctor.fleet import (
         fleet_document,
         fleet_findings,
-        fleet_lines,
+        fleet_table_and_finding_lines,
         inspect_fleet,
     )
 
@@ -178,7 +178,7 @@ def _check_and_print_fleet(
         document = fleet_document(specs, inspected)
         print_document(output_format, document, document["findings"])
     else:
-        print_renderables(*fleet_lines(specs, inspected))
+        print_renderables(*fleet_table_and_finding_lines(specs, inspected))
     return [item.finding for item in fleet_findings(inspected)]
 
 

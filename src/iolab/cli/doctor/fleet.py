@@ -427,7 +427,7 @@ async def inspect_fleet(
         return await inspect_hosts(hosts, path, tools, SYSTEM_CLOCK, cloud=asks_cloud)
 
 
-def fleet_lines(
+def fleet_table_and_finding_lines(
     specs: tuple[HostSpec, ...], inspected: HostOutcomes[InspectedHost]
 ) -> tuple[RenderableType, ...]:
     """A row a host, then the findings with what to do."""

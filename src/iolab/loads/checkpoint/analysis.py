@@ -21,8 +21,8 @@ from iolab.analysis.checks.time import (
     check_wide_interval,
 )
 from iolab.analysis.kinds import Facts, LoadAnalysis, shared_checks_with_overrides
-from iolab.analysis.metrics import group_metrics
 from iolab.analysis.metrics import host_metrics as io_host_metrics
+from iolab.analysis.metrics import metrics_of_host_group
 from iolab.analysis.sums import sum_measured_window
 from iolab.analysis.view import HostKindQueries
 from iolab.core.metric import HostEvenness, Metric
@@ -90,7 +90,7 @@ class CheckpointAnalysis(LoadAnalysis[CheckpointView]):
     def fleet_metrics(self, view: CheckpointView) -> dict[str, Metric]:
         """See `checkpoint_metrics`; with the latencies of requests."""
         hosts = list(range(len(view.hosts)))
-        every = group_metrics(view.load, hosts, self.directions_of_run(view.record))
+        every = metrics_of_host_group(view.load, hosts, self.directions_of_run(view.record))
         return checkpoint_metrics(view) | _request_latencies(every)
 
     def host_metrics(self, view: CheckpointView, host_index: int) -> dict[str, Metric]:

@@ -108,7 +108,7 @@ class CheckpointDriver(ProcessDriver):
         name = f"{run.point.title_text}, {self._current_run_phases.phase}"
         session.begin_session_phase(SessionPhase.MEASURE, run, name)
 
-    def build_host_command(
+    def prepare_host_command(
         self,
         session: SessionContext,  # noqa: ARG002 - the phases know
         run: PlannedRun,  # noqa: ARG002 - as above
@@ -117,13 +117,13 @@ class CheckpointDriver(ProcessDriver):
         """See `ProcessDriver`."""
         return self._current_run_phases.phase_command_of_host(host_run)
 
-    def output_reader_of_host(
+    def get_or_create_output_reader(
         self,
         run: PlannedRun,  # noqa: ARG002 - of the present run
         host_run: HostRunInProgress,
     ) -> CheckpointLineReader:
         """See `ProcessDriver`."""
-        return self._current_run_phases.output_reader_of_host(host_run)
+        return self._current_run_phases.get_or_create_output_reader(host_run)
 
     @property
     def _current_run_phases(self) -> _CheckpointPhases:
@@ -181,7 +181,7 @@ class _CheckpointPhases:
             sequence=self._sequence,
         )
 
-    def output_reader_of_host(self, host_run: HostRunInProgress) -> CheckpointLineReader:
+    def get_or_create_output_reader(self, host_run: HostRunInProgress) -> CheckpointLineReader:
         """What reads the output of that command."""
         client = self._places[host_run.name]
         ranks = ranks_of_client(self.job, self.phase, len(self._states), client)

@@ -181,9 +181,12 @@ class CheckpointLineReader(EngineLineReader):
         part = require_operation_table(document, self._direction.key)
         return (parse_operation_interval(self._direction, part),)
 
-    def parse_totals(self, first_line: dict[str, Any], last_line: dict[str, Any]) -> EngineTotals:
-        """See `EngineLineReader`; with what each rank did."""
+    def keep_load_details(self, first_line: dict[str, Any], last_line: dict[str, Any]) -> None:  # noqa: ARG002
+        """What each rank did."""
         self.ranks = tuple(_parse_rank_run(document) for document in _rank_documents(last_line))
+
+    def parse_totals(self, first_line: dict[str, Any], last_line: dict[str, Any]) -> EngineTotals:
+        """See `EngineLineReader`."""
         return parse_engine_totals(
             first_line, last_line, (self._direction,), max(len(self._rank_numbers), 1)
         )

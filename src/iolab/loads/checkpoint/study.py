@@ -89,7 +89,7 @@ class CheckpointStudyKind(LoadStudyKind):
             point, _largest_client_space_bytes(study, point), ASSUMED_WRITE_BYTES_PER_S
         )
 
-    def run_writes(self, study: Study, point: Point, host_kind: HostStudyKind) -> RunWrites:  # noqa: ARG002
+    def writes_of_run(self, study: Study, point: Point, host_kind: HostStudyKind) -> RunWrites:  # noqa: ARG002
         """One checkpoint."""
         return RunWrites(bytes=CheckpointJob.require_type(point.job).checkpoint_files.total_bytes)
 

@@ -24,7 +24,7 @@ from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.fileio.engine_facts import FILE_ENGINES
 from iolab.loads.fileio.engines.fio import FioEngine
 from iolab.loads.fileio.engines.native import NativeEngine, trace_chunk_file_name
-from iolab.loads.fileio.io_trace import IoTraceError, read_trace, trace_chunks
+from iolab.loads.fileio.io_trace import IoTraceError, chunks_of_trace, read_trace
 from iolab.loads.fileio.workload import Job, job_for_generator_limit
 from iolab.record import Record
 from iolab.session.context import SessionContext
@@ -163,13 +163,13 @@ class IoDriver(ProcessDriver):
                 session, run, host_runs, self._files
             )
 
-    def build_host_command(
+    def prepare_host_command(
         self, session: SessionContext, run: PlannedRun, host_run: HostRunInProgress
     ) -> Command:
         """See `ProcessDriver`: on the host's own files, held against what was written there."""
         job = Job.require_type(run.point.job_on_host(host_run.name))
         data_set = session.plan.data_set(run.point.data_set)
-        command = self._files.measure_command(
+        command = self._files.build_measurement_command(
             job,
             host_run.workdir.data_set_on_host(data_set),
             host_run.workdir.dir,
@@ -203,7 +203,7 @@ class IoDriver(ProcessDriver):
             session,
             session.plan.neighbours_of_run(run),
             partial(self._neighbour_command, session),
-            _neighbour_output_reader,
+            _create_neighbour_output_reader,
         )
         return PhaseRunner(session, session.study.scenario, run, host_runs, halt, neighbours)
 
@@ -214,7 +214,7 @@ class IoDriver(ProcessDriver):
         engine, point = _neighbour_engine(neighbour), neighbour.point
         data_set = session.plan.data_set(point.data_set)
         place = neighbour.hosts.index(host_run.name)
-        command = engine.measure_command(
+        command = engine.build_measurement_command(
             Job.require_type(point.job_on_host(host_run.name)),
             host_run.workdir.data_set_on_host(data_set),
             host_run.workdir.dir,
@@ -230,14 +230,20 @@ class IoDriver(ProcessDriver):
         )
         return command_verified_against_ledger(engine, command, ledger)
 
-    def output_reader_of_host(self, run: PlannedRun, host_run: HostRunInProgress) -> OutputReader:
+    def get_or_create_output_reader(
+        self, run: PlannedRun, host_run: HostRunInProgress
+    ) -> OutputReader:
         """See `ProcessDriver`."""
-        return self._files.measure_reader(Job.require_type(run.point.job_on_host(host_run.name)))
+        return self._files.create_measurement_reader(
+            Job.require_type(run.point.job_on_host(host_run.name))
+        )
 
 
-def _neighbour_output_reader(neighbour: NeighbourPlan, host_run: HostRunInProgress) -> OutputReader:
+def _create_neighbour_output_reader(
+    neighbour: NeighbourPlan, host_run: HostRunInProgress
+) -> OutputReader:
     job = Job.require_type(neighbour.point.job_on_host(host_run.name))
-    return _neighbour_engine(neighbour).measure_reader(job)
+    return _neighbour_engine(neighbour).create_measurement_reader(job)
 
 
 def _neighbour_engine(neighbour: NeighbourPlan) -> FileEngine[Job]:
@@ -350,7 +356,7 @@ async def send_trace_to_hosts(
 
     async def send_trace_to_host(host_run: HostRunInProgress) -> None:
         data_set = host_run.workdir.data_set_on_host(session.plan.data_set(run.point.data_set))
-        for number, part in enumerate(trace_chunks(trace, data_set.file_bytes, job.trace_speed)):
+        for number, part in enumerate(chunks_of_trace(trace, data_set.file_bytes, job.trace_speed)):
             await host_run.workdir.host.request(
                 "put",
                 part,
@@ -469,7 +475,7 @@ async def _measure_generator_limits(
 async def _measure_generator_limit_on_host(
     session: SessionContext, engine: FileEngine[Job], job: Job, host_run: HostRunInProgress
 ) -> GeneratorLimit:
-    command = engine.null_target_command(
+    command = engine.build_null_target_command(
         job, seconds=FILE_ENGINES[engine.name].generator_limit_load_s
     )
     if command is None:

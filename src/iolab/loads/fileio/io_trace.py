@@ -342,7 +342,7 @@ def _parse_integer(word: bytes) -> int:
     return int(word)
 
 
-def trace_chunks(trace: IoTrace, region_bytes: int, speed: float) -> Iterator[bytes]:
+def chunks_of_trace(trace: IoTrace, region_bytes: int, speed: float) -> Iterator[bytes]:
     """A trace as hosts read it, in pieces that a message holds.
 
     Times are divided by `speed`. What lies past the region of the target is mapped on it modulo its

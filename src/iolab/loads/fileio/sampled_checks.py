@@ -395,10 +395,10 @@ def _excess_io_answers(
     """More I/Os than the claimed blocks need, where the device takes such blocks whole."""
     claimed, jobs = (
         int(evidence["claimed_run_ios"] or 0),
-        _run_and_neighbour_jobs_on_device(view, byte_counts),
+        _jobs_of_run_and_neighbours_on_device(view, byte_counts),
     )
     moved, reported = (
-        byte_counts.moved_bytes(direction) - byte_counts.probe_bytes(direction),
+        byte_counts.moved_bytes(direction) - byte_counts.bytes_moved_by_probes(direction),
         byte_counts.claimed_bytes(direction),
     )
     limit = _largest_unsplit_io_bytes(view, byte_counts)
@@ -433,7 +433,9 @@ def _excess_io_answers(
         )
 
 
-def _run_and_neighbour_jobs_on_device(view: RunView, byte_counts: DeviceByteCounts) -> list[Job]:
+def _jobs_of_run_and_neighbours_on_device(
+    view: RunView, byte_counts: DeviceByteCounts
+) -> list[Job]:
     """The jobs of the run and of its neighbours on a device."""
     neighbours = [view.record.neighbours[place] for place in byte_counts.neighbour_indexes]
     return [

@@ -98,7 +98,7 @@ class FileIoStudyKind(LoadStudyKind):
             avoidable_s=(max_duration_s - least_s) * len(points),
         )
 
-    def run_writes(self, study: Study, point: Point, host_kind: HostStudyKind) -> RunWrites:
+    def writes_of_run(self, study: Study, point: Point, host_kind: HostStudyKind) -> RunWrites:
         """What a run writes: at its rate limit, or as fast as targets take it."""
         makers = load_host_names_of_point(study, point)
         return self._writes_of_hosts(study, point, makers, study.load_seconds_range, host_kind)

@@ -310,7 +310,7 @@ def fill_bytes_on_all_hosts(study: Study, runs: Iterable[PlannedRun]) -> int:
     return total
 
 
-def run_writes(study: Study, point: Point) -> RunWrites:
+def writes_of_run(study: Study, point: Point) -> RunWrites:
     """What a run writes: updates at their own limit, or as fast as targets take them."""
     job = point.job
     if not isinstance(job, KeyJob):

@@ -76,7 +76,7 @@ from iolab.loads.keyvalue.ycsb.clients import (
     split_records,
     ycsb_work_folder,
 )
-from iolab.loads.keyvalue.ycsb.engine import YcsbStore, latency_log_names, measure_command
+from iolab.loads.keyvalue.ycsb.engine import YcsbStore, build_measurement_command, latency_log_names
 from iolab.loads.keyvalue.ycsb.hdr_log import HdrLog, parse_hdr_log
 from iolab.loads.keyvalue.ycsb.output import (
     intervals_from_hdr_logs,
@@ -336,7 +336,7 @@ class YcsbDriver(LoadDriver):
         self, session: SessionContext, job: YcsbJob, host_run: HostRunInProgress, seconds: int
     ) -> None:
         """What this client is to run."""
-        host_run.command = measure_command(
+        host_run.command = build_measurement_command(
             job,
             self._ycsb_store(session, database_copy_folder(host_run.workdir)),
             self._tools.install_found_before(host_run.workdir).kit,

@@ -14,7 +14,7 @@ from iolab.analysis.steady import rule_measured_window
 from iolab.core.metric import Metric, RunResult
 from iolab.core.run import RunKey, RunRecord
 from iolab.core.study import Study
-from iolab.core.workload import NamedOperation, Workload
+from iolab.core.workload import OperationEnum, Workload
 from iolab.loads.keyvalue.charts import (
     GAIN_NOTE,
     LARGEST_NOTE,
@@ -97,7 +97,7 @@ _WIDE_NOTE: Final = (
 class KeyValueReport(LoadReport):
     """Operations on a key-value store, by any engine."""
 
-    operation_enums: ClassVar[Sequence[type[NamedOperation]]] = (KeyOperation,)
+    operation_enums: ClassVar[Sequence[type[OperationEnum]]] = (KeyOperation,)
     operation_noun: ClassVar[str] = "operation"
 
     def has_measurements(self, result: RunResult) -> bool:
@@ -262,7 +262,7 @@ class KeyValueReport(LoadReport):
         )
         return tuple(table for table in tables if table)
 
-    def run_detail_tables(self, result: RunResult) -> tuple[Table, ...]:
+    def detail_tables_of_run(self, result: RunResult) -> tuple[Table, ...]:
         """What each operation did and took."""
         return (operations_table(result),)
 

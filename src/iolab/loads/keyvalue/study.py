@@ -24,7 +24,7 @@ from iolab.loads.keyvalue.cost import (
     plan_with_copy_costs,
     run_load_duration_s,
     run_overhead_s,
-    run_writes,
+    writes_of_run,
 )
 from iolab.loads.keyvalue.problems import (
     add_key_value_faults,
@@ -164,9 +164,9 @@ class KeyValueStudyKind(LoadStudyKind):
             space_bytes=max_space_bytes_on_any_host(study, runs, host_write_bytes_per_s),
         )
 
-    def run_writes(self, study: Study, point: Point, host_kind: HostStudyKind) -> RunWrites:  # noqa: ARG002
-        """See `cost.run_writes`."""
-        return run_writes(study, point)
+    def writes_of_run(self, study: Study, point: Point, host_kind: HostStudyKind) -> RunWrites:  # noqa: ARG002
+        """See `cost.writes_of_run`."""
+        return writes_of_run(study, point)
 
     def expected_run_seconds(self, study: Study, point: Point) -> float:
         """Seconds of one run's load as written, and of what it takes beyond other kinds' runs."""

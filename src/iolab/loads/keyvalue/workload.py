@@ -13,7 +13,7 @@ from iolab.core.engine import EngineName
 from iolab.core.host_name import HostName
 from iolab.core.run import HostLoadDetails, HostRun, RunLoadDetails, RunManifest
 from iolab.core.study import ServerConfig, Study
-from iolab.core.workload import AnyJob, Indicator, NamedOperation
+from iolab.core.workload import AnyJob, Indicator, OperationEnum
 from iolab.record import Record
 from iolab.units import parse_size
 
@@ -37,7 +37,7 @@ READ_WHILE_WRITING = "readwhilewriting"
 _WRITER_BESIDE = "whilewriting"
 
 
-class KeyOperation(NamedOperation):
+class KeyOperation(OperationEnum):
     """What a client does with a key of a key-value store.
 
     `ALL` is whatever a thread does, where the engine does not tell operations apart while it runs.

@@ -38,7 +38,7 @@ class KvCacheDriver(ProcessDriver):
         self._replay = _replay_of_run(session, run)
         await super().do_steps_before_load(session, run, host_runs)
 
-    def build_host_command(
+    def prepare_host_command(
         self, session: SessionContext, run: PlannedRun, host_run: HostRunInProgress
     ) -> Command:
         """See `ProcessDriver`."""
@@ -55,7 +55,7 @@ class KvCacheDriver(ProcessDriver):
             seed=run_seed(session.study, run.point, host_run.name, run.repeat),
         )
 
-    def output_reader_of_host(
+    def get_or_create_output_reader(
         self,
         run: PlannedRun,  # noqa: ARG002 - of the present run
         host_run: HostRunInProgress,

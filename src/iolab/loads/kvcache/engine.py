@@ -121,13 +121,19 @@ class KvCacheLineReader(EngineLineReader):
             parse_operation_interval(operation, require_operation_table(document, operation.key))
             for operation in KvCacheOperation
         )
-        self._backlog.append(require_count(document, "backlog"))
-        self._write_backlog.append(require_count(document, "write_backlog"))
         return tuple(parts)
 
-    def parse_totals(self, first_line: dict[str, Any], last_line: dict[str, Any]) -> EngineTotals:
-        """See `EngineLineReader`; with what was counted of requests."""
+    def keep_backlog(self, document: dict[str, Any]) -> None:
+        """See `EngineLineReader`."""
+        self._backlog.append(require_count(document, "backlog"))
+        self._write_backlog.append(require_count(document, "write_backlog"))
+
+    def keep_load_details(self, first_line: dict[str, Any], last_line: dict[str, Any]) -> None:  # noqa: ARG002
+        """What was counted of requests."""
         self.details = self._parse_run_details(require_operation_table(last_line, "requests"))
+
+    def parse_totals(self, first_line: dict[str, Any], last_line: dict[str, Any]) -> EngineTotals:
+        """See `EngineLineReader`."""
         return parse_engine_totals(first_line, last_line, self._job.data_directions, 1)
 
     def add_incomplete_run_faults(self, totals: EngineTotals, last_line: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from iolab.analysis.metrics import cpu_s_per_gb
 from iolab.analysis.named_operations import OperationsView
 from iolab.core.histogram import Histogram
 from iolab.core.metric_spec import CPU_PER_GB
-from iolab.core.workload import NamedOperation
+from iolab.core.workload import OperationEnum
 from iolab.loads.kvcache.metric_specs import (
     BACKLOG_MAX,
     BREAK_EVEN,
@@ -45,7 +45,7 @@ PREFIX_KEYS: Final = tuple(KvCacheOperation.PREFIX_LOAD.latency_key(name) for na
 class KvCacheView(OperationsView, Record, dict=True):
     """A run with what its requests did."""
 
-    operations_in_sums: ClassVar[tuple[NamedOperation, ...]] = tuple(KvCacheOperation)
+    operations_in_sums: ClassVar[tuple[OperationEnum, ...]] = tuple(KvCacheOperation)
 
     @property
     def kv_job(self) -> KvCacheJob:

@@ -9,7 +9,7 @@ from iolab.analysis.points import PointSummary
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import CPU_PER_GB
 from iolab.core.study import Study
-from iolab.core.workload import Direction, NamedOperation, ServiceTimeDirection, Workload
+from iolab.core.workload import Direction, OperationEnum, ServiceTimeDirection, Workload
 from iolab.loads.kvcache.answer import highest_rate_sentences
 from iolab.loads.kvcache.charts import prefix_latency_and_rate_charts
 from iolab.loads.kvcache.metrics import PREFIX_KEYS
@@ -43,7 +43,7 @@ RUN_COLUMNS = (
 class KvCacheReport(SingleFigureReport):
     """Requests a second, and how long and how fast their prefixes come."""
 
-    operation_enums: ClassVar[Sequence[type[NamedOperation]]] = (
+    operation_enums: ClassVar[Sequence[type[OperationEnum]]] = (
         Direction,
         ServiceTimeDirection,
         KvCacheOperation,

@@ -105,7 +105,7 @@ class KvCacheStudyKind(LoadStudyKind):
         )
         return [fault for fault in found if fault is not None]
 
-    def run_writes(self, study: Study, point: Point, host_kind: HostStudyKind) -> RunWrites:  # noqa: ARG002
+    def writes_of_run(self, study: Study, point: Point, host_kind: HostStudyKind) -> RunWrites:  # noqa: ARG002
         """The blocks that its requests bring and the store has not."""
         job = KvCacheJob.require_type(point.job)
         if job.write is WritePolicy.NONE:

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 
 from iolab.core.engine import EngineName
 from iolab.core.run import HostLoadDetails, HostRun
-from iolab.core.workload import AnyJob, DataSet, Direction, Indicator, NamedOperation
+from iolab.core.workload import AnyJob, DataSet, Direction, Indicator, OperationEnum
 from iolab.record import Record
 
 KV_CACHE_ENGINE: Final = EngineName("kv-cache")
@@ -28,7 +28,7 @@ SPARE_SLOTS_MIN: Final = 4
 """Blocks that may be dropped and still be read, where each has many objects."""
 
 
-class KvCacheOperation(NamedOperation):
+class KvCacheOperation(OperationEnum):
     """Operations made of reads and writes of objects, which are counted as such already."""
 
     PREFIX_LOAD = 128
@@ -92,7 +92,7 @@ class KvCacheJob(AnyJob, Record, tag="kv-cache"):
     size_keys: ClassVar[tuple[str, ...]] = ("capacity",)
     path_options: ClassVar[tuple[str, ...]] = ("trace",)
     max_load_search_axis: ClassVar[str] = "requests_per_s"
-    operations_for_latency_limit: ClassVar[Mapping[NamedOperation, tuple[str, ...]]] = (
+    operations_for_latency_limit: ClassVar[Mapping[OperationEnum, tuple[str, ...]]] = (
         MappingProxyType({KvCacheOperation.PREFIX_LOAD: ("mean", "p50", "p95", "p99", "p99.9")})
     )
     indicators: ClassVar[Mapping[str, str | None]] = MappingProxyType(

@@ -296,7 +296,7 @@ class MdtestDriver(LoadDriver):
         ]
         first.command = mdtest_command(mpi, job, places, first.workdir.dir, folder)
         raw = await _run_mdtest(session, host_runs, counters, first.command, halt)
-        self.rates = _store_output_and_parse_rates(host_runs, job, raw)
+        self.rates = _set_readings_and_parse_rates_or_raise(host_runs, job, raw)
 
     def with_load_details(self, record: RunRecord) -> RunRecord:
         """With the rates that it printed."""
@@ -457,7 +457,7 @@ async def _run_until_first_ends(works: Sequence[Coroutine[Any, Any, None]]) -> N
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _store_output_and_parse_rates(
+def _set_readings_and_parse_rates_or_raise(
     host_runs: Sequence[HostRunInProgress], job: MetadataJob, mdtest_output: bytes
 ) -> tuple[ReportedRate, ...]:
     """What mdtest printed, held against what was requested; EngineError when it is not that."""

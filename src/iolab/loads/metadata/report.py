@@ -9,7 +9,7 @@ from iolab.analysis.points import PointSummary
 from iolab.core.metric import Metric, RunResult, VerdictLevel
 from iolab.core.run import RunRecord
 from iolab.core.study import Study
-from iolab.core.workload import NamedOperation, Workload
+from iolab.core.workload import OperationEnum, Workload
 from iolab.loads.metadata.iterations import (
     OperationStatistics,
     PointStatistics,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 class MetadataReport(LoadReport):
     """Operations on files and trees, of which nothing adds up to one figure."""
 
-    operation_enums: ClassVar[Sequence[type[NamedOperation]]] = (MetadataOperation,)
+    operation_enums: ClassVar[Sequence[type[OperationEnum]]] = (MetadataOperation,)
     is_single_rate: ClassVar[bool] = False
     uses_laid_out_files: ClassVar[bool] = True
     phase_names_by_spread_key: ClassVar[Mapping[str, str]] = {

@@ -34,7 +34,7 @@ MPIEXEC: Final = "mpiexec"
 MPICH: Final = "mpichversion"
 
 
-def mpi_and_mdtest_text(host_facts: HostFacts) -> str:
+def mpi_version_and_mdtest_absence_text(host_facts: HostFacts) -> str:
     """The MPI of a host for comparison, and whether mdtest is there: `MPICH 4.0.2, no mdtest`."""
     return (
         _mpi_version_text(host_facts)
@@ -59,7 +59,7 @@ MPI_PROGRAM: Final = HostProgram(
     "MPI",
     # MPICH's mpiexec has no version in its first line; `mpichversion` does.
     {MDTEST: (MDTEST, "-h"), MPIEXEC: (MPIEXEC, "--version"), MPICH: (MPICH,)},
-    mpi_and_mdtest_text,
+    mpi_version_and_mdtest_absence_text,
     unequal_versions_hint="For mdtest, install it and the same MPI in the same version on all "
     "clients.",
 )
@@ -104,7 +104,7 @@ class MetadataStudyKind(LoadStudyKind):
             space_bytes=max(space_bytes_per_client(job) for job in jobs),
         )
 
-    def run_writes(self, study: Study, point: Point, host_kind: HostStudyKind) -> RunWrites:  # noqa: ARG002
+    def writes_of_run(self, study: Study, point: Point, host_kind: HostStudyKind) -> RunWrites:  # noqa: ARG002
         """The contents of its files."""
         job = point.job
         clients = len(study.configuration(point.configuration).hosts)

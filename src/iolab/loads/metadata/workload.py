@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from iolab.core.engine import FLAG_PATTERN, FOLDERS_PATTERN, EngineName, engine_options_from_rows
 from iolab.core.run import HostLoadDetails, HostRun, RunLoadDetails, RunManifest
-from iolab.core.workload import AnyJob, Indicator, NamedOperation
+from iolab.core.workload import AnyJob, Indicator, OperationEnum
 from iolab.record import Record
 
 BY_OPERATIONS: Final = Indicator("operations")
@@ -60,7 +60,7 @@ MDTEST_OPTIONS: Final = engine_options_from_rows(
 """Every allowed option by its name."""
 
 
-class MetadataOperation(NamedOperation):
+class MetadataOperation(OperationEnum):
     """The operations, each a phase of its own, in the order in which they run."""
 
     TREE_CREATE = 16

@@ -26,7 +26,7 @@ from iolab.analysis.check import (
 from iolab.analysis.checks.run import check_generator_bound, check_rate_kept
 from iolab.analysis.storage_bytes import storage_byte_balance
 from iolab.core.histogram import bin_index_of_ns
-from iolab.core.workload import Direction, NamedOperation
+from iolab.core.workload import Direction, OperationEnum
 from iolab.loads.objects.metrics import THROTTLES, ObjectsView, all_operations_per_s
 from iolab.loads.objects.workload import ContentlessObjectOperation, ObjectOperation, ObjectOrder
 from iolab.text import percent_text
@@ -76,7 +76,7 @@ CARRIED_BAD: Final = 0.9
 
 _NO_DETAILS: Final = "did not tell what it did with its requests"
 
-SMALL_ANSWERS: Final[tuple[NamedOperation, ...]] = (
+SMALL_ANSWERS: Final[tuple[OperationEnum, ...]] = (
     ContentlessObjectOperation.OBJECT_HEAD,
     ObjectOperation.OBJECT_GET_FIRST_BYTE,
     ObjectOperation.OBJECT_GET_RANGE_FIRST_BYTE,
@@ -197,7 +197,7 @@ def check_delayed_acknowledgement(view: ObjectsView, host_index: int) -> CheckAn
     return valid_answer(f"{text}, which is no delayed acknowledgement.", **evidence)
 
 
-def _delayed_ack_share(view: ObjectsView, host_index: int, operation: NamedOperation) -> float:
+def _delayed_ack_share(view: ObjectsView, host_index: int, operation: OperationEnum) -> float:
     """The part of a host's answers that took as long as a delayed acknowledgement."""
     counts = view.operation_histogram([host_index], operation).counts
     first, last = bin_index_of_ns([DELAYED_FROM_NS, DELAYED_TO_NS])

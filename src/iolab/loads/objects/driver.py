@@ -31,11 +31,11 @@ from iolab.loads.objects.data_set import (
 from iolab.loads.objects.engine import (
     ObjectsLineReader,
     ObjectStoreAccess,
+    document_of_load_task,
     engine_command,
-    load_task_document,
-    load_task_time_and_output_limits,
     parse_read_back_counts,
     read_back_task_document,
+    time_and_output_limits_of_load_task,
 )
 from iolab.loads.objects.remedies import request_failure_hint
 from iolab.loads.objects.store_check import endpoint_faults, probe_object_store_endpoints
@@ -193,7 +193,7 @@ class ObjectsDriver(ProcessDriver):
             session, run.point.configuration, _run_put_prefix(session, run)
         )
 
-    def build_host_command(
+    def prepare_host_command(
         self, session: SessionContext, run: PlannedRun, host_run: HostRunInProgress
     ) -> Command:
         """See `ProcessDriver`."""
@@ -205,7 +205,7 @@ class ObjectsDriver(ProcessDriver):
         first, count = host_object_range(job.object_count, place, len(hosts))
         document: dict[str, Any] = {
             **access.document_without_keys(access.store.endpoints_of_host(place), job.timeout_s),
-            **load_task_document(
+            **document_of_load_task(
                 job,
                 _data_set_document(session, run),
                 _host_put_prefix(session, run, place),
@@ -217,7 +217,7 @@ class ObjectsDriver(ProcessDriver):
             "seed": run_seed(study, run.point, host_run.name, run.repeat),
         }
         self._readers[host_run.name] = ObjectsLineReader(job)
-        limit_s, output_limit_bytes = load_task_time_and_output_limits(seconds, job.timeout_s)
+        limit_s, output_limit_bytes = time_and_output_limits_of_load_task(seconds, job.timeout_s)
         return engine_command(
             access,
             document,
@@ -227,7 +227,7 @@ class ObjectsDriver(ProcessDriver):
             waits_for_start=True,
         )
 
-    def output_reader_of_host(
+    def get_or_create_output_reader(
         self,
         run: PlannedRun,  # noqa: ARG002 - of the present run
         host_run: HostRunInProgress,
@@ -260,7 +260,7 @@ class ObjectsDriver(ProcessDriver):
                 objects,
                 LONG_TASK_LIMIT_S,
             )
-            limit_s, _ = load_task_time_and_output_limits(LONG_TASK_LIMIT_S, job.timeout_s)
+            limit_s, _ = time_and_output_limits_of_load_task(LONG_TASK_LIMIT_S, job.timeout_s)
             try:
                 count = await run_object_store_task(
                     host_run.workdir.host,
@@ -433,7 +433,7 @@ async def _measure_generator_limit(
         "seed": 0,
         "part_bytes": job.part_bytes if job.has_multipart_objects else None,
     }
-    document = load_task_document(job, objects, NULL_PREFIX, 1)
+    document = document_of_load_task(job, objects, NULL_PREFIX, 1)
     document |= {"task": "generator-limit", "runtime_s": GENERATOR_LIMIT_LOAD_S}
     try:
         answer = await run_object_store_task(

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from iolab.core import limits
 from iolab.core.object_store import ObjectStore
 from iolab.core.run import EngineTotals
-from iolab.core.workload import NamedOperation
+from iolab.core.workload import OperationEnum
 from iolab.hosts.agent_engine import compact_ascii_json
 from iolab.hosts.engine import Command
 from iolab.hosts.engine_lines import (
@@ -117,7 +117,7 @@ def engine_command(
     )
 
 
-def load_task_document(
+def document_of_load_task(
     job: ObjectsJob, data_set: Document, new_prefix: str, host_count: int
 ) -> Document:
     """What the load of one host is, as the agent is told; `rate` is this host's part."""
@@ -163,7 +163,7 @@ def read_back_task_document(
         reading, order=ObjectOrder.ONCE, verify_every=1, retries_max=READ_BACK_RETRIES
     )
     return {
-        **load_task_document(reading, {**data_set, "count": object_count}, new_prefix, 1),
+        **document_of_load_task(reading, {**data_set, "count": object_count}, new_prefix, 1),
         "reads_new": True,
         "seed": seed,
         "runtime_s": runtime_s,
@@ -173,7 +173,7 @@ def read_back_task_document(
     }
 
 
-def load_task_time_and_output_limits(runtime_s: float, timeout_s: float) -> tuple[float, int]:
+def time_and_output_limits_of_load_task(runtime_s: float, timeout_s: float) -> tuple[float, int]:
     """How long a load of so many seconds may last, and how much it may print."""
     limit_s = runtime_s + END_LIMIT_S + timeout_s
     return limit_s, (math.ceil(limit_s) + SPARE_REPORTS) * REPORT_LIMIT_BYTES
@@ -202,14 +202,20 @@ class ObjectsLineReader(EngineLineReader):
             for operation in (*ContentlessObjectOperation, *ObjectOperation)
             if isinstance(table := document.get(operation.key), dict)
         )
-        self._backlog.append(require_count(document, "backlog"))
         return tuple(parts)
 
+    def keep_backlog(self, document: Document) -> None:
+        """See `EngineLineReader`."""
+        self._backlog.append(require_count(document, "backlog"))
+
+    def keep_load_details(self, first_line: Document, last_line: Document) -> None:
+        """What was counted of requests."""
+        self.details = self._parse_run_details(first_line, last_line)
+
     def parse_totals(self, first_line: Document, last_line: Document) -> EngineTotals:
-        """See `EngineLineReader`; with what was counted of requests."""
+        """See `EngineLineReader`."""
         # The errors of objects are told by class, and have no number of the kernel's.
         plain = {key: value for key, value in last_line.items() if key != "errors"}
-        self.details = self._parse_run_details(first_line, last_line)
         return parse_engine_totals(first_line, plain, self._job.data_directions, 1)
 
     def add_incomplete_run_faults(self, totals: EngineTotals, last_line: Document) -> None:  # noqa: ARG002
@@ -303,7 +309,7 @@ def _request_counts(operation_tables: Mapping[str, Any]) -> list[ObjectOperation
 
 
 def _operation_request_count(
-    operation: NamedOperation, table: Mapping[str, Any]
+    operation: OperationEnum, table: Mapping[str, Any]
 ) -> ObjectOperationCount:
     errors = table_or_empty(table, "attempt_errors")
     named = [

@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 from iolab.analysis.named_operations import OperationsView
 from iolab.core.metric_spec import rate_key
-from iolab.core.workload import NamedOperation
+from iolab.core.workload import OperationEnum
 from iolab.loads.objects.metric_specs import (
     ATTEMPTS,
     CONNECTIONS_OPENED,
@@ -34,7 +34,7 @@ NAMES: Final = ("mean", *(name for name, _ in PERCENTILES), "max")
 THROTTLES: Final = ("SlowDown", "TooManyRequests", "ServiceUnavailable")
 """Classes of errors with which servers say that they have too much to do."""
 
-WHOLE_OPERATIONS: Final[tuple[NamedOperation, ...]] = (
+WHOLE_OPERATIONS: Final[tuple[OperationEnum, ...]] = (
     ObjectOperation.OBJECT_GET,
     ObjectOperation.OBJECT_GET_RANGE,
     ObjectOperation.OBJECT_PUT,
@@ -43,7 +43,7 @@ WHOLE_OPERATIONS: Final[tuple[NamedOperation, ...]] = (
 )
 """Operations that are none of another one's parts or attempts."""
 
-ALL_OPERATIONS: Final[tuple[NamedOperation, ...]] = (*ObjectOperation, *ContentlessObjectOperation)
+ALL_OPERATIONS: Final[tuple[OperationEnum, ...]] = (*ObjectOperation, *ContentlessObjectOperation)
 
 OBJECT_KEYS: Final = (
     *(rate_key(operation.key) for operation in WHOLE_OPERATIONS),
@@ -62,7 +62,7 @@ TIMED: Final = (
 class ObjectsView(OperationsView, Record, dict=True):
     """A run with what was done to its objects."""
 
-    operations_in_sums: ClassVar[tuple[NamedOperation, ...]] = ALL_OPERATIONS
+    operations_in_sums: ClassVar[tuple[OperationEnum, ...]] = ALL_OPERATIONS
 
     @property
     def has_measured_load(self) -> bool:

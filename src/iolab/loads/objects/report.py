@@ -11,7 +11,7 @@ from iolab.core.bins import BIN_COUNT
 from iolab.core.histogram import Histogram
 from iolab.core.metric import Metric, RunResult
 from iolab.core.study import Study
-from iolab.core.workload import Direction, NamedOperation, ServiceTimeDirection, Workload
+from iolab.core.workload import Direction, OperationEnum, ServiceTimeDirection, Workload
 from iolab.loads.objects.study import object_sizes_text, operation_shares_text
 from iolab.loads.objects.workload import (
     ContentlessObjectOperation,
@@ -46,7 +46,7 @@ FIRST_BYTES: Final = (
 class ObjectsReport(SingleFigureReport):
     """Operations a second, their latencies, and the first bytes of what is read."""
 
-    operation_enums: ClassVar[Sequence[type[NamedOperation]]] = (
+    operation_enums: ClassVar[Sequence[type[OperationEnum]]] = (
         Direction,
         ServiceTimeDirection,
         ObjectOperation,
@@ -115,7 +115,7 @@ def _latency_names_and_texts(headline: BestPointHeadline) -> tuple[tuple[str, st
     )
 
 
-def _operation_title(operation: NamedOperation) -> str:
+def _operation_title(operation: OperationEnum) -> str:
     words = operation.display_name.removeprefix("object-").split("-")
     return " ".join([words[0].upper() if words[0] != "multipart" else "Multipart", *words[1:]])
 

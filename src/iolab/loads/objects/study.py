@@ -59,7 +59,7 @@ class ObjectsStudyKind(LoadStudyKind):
         """Add every fault of its workloads that no single key shows."""
         add_objects_faults(document, tables)
 
-    def run_writes(self, study: Study, point: Point, host_kind: HostStudyKind) -> RunWrites:  # noqa: ARG002
+    def writes_of_run(self, study: Study, point: Point, host_kind: HostStudyKind) -> RunWrites:  # noqa: ARG002
         """What its PUTs write, at their rate where there is one."""
         job = ObjectsJob.require_type(point.job)
         seconds = study.method.load_seconds_range

@@ -17,7 +17,7 @@ from iolab.core.workload import (
     AnyJob,
     Direction,
     Indicator,
-    NamedOperation,
+    OperationEnum,
 )
 from iolab.record import Record
 
@@ -46,7 +46,7 @@ OPERATION_KINDS: Final[Mapping[str, str]] = MappingProxyType(
 """The kinds of operations of a job, with what the agent calls each."""
 
 
-class ContentlessObjectOperation(NamedOperation):
+class ContentlessObjectOperation(OperationEnum):
     """Operations that move no contents; GETs and PUTs are counted as reads and writes."""
 
     OBJECT_HEAD = 48
@@ -54,7 +54,7 @@ class ContentlessObjectOperation(NamedOperation):
     OBJECT_DELETE = 50
 
 
-class ObjectOperation(NamedOperation):
+class ObjectOperation(OperationEnum):
     """Operations on objects that are counted as reads and writes already, and their parts."""
 
     OBJECT_GET = 160

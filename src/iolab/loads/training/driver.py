@@ -26,7 +26,7 @@ class TrainingDriver(ProcessDriver):
     def __init__(self) -> None:
         self._readers: dict[str, TrainingLineReader] = {}
 
-    def build_host_command(
+    def prepare_host_command(
         self, session: SessionContext, run: PlannedRun, host_run: HostRunInProgress
     ) -> Command:
         """See `ProcessDriver`."""
@@ -42,7 +42,7 @@ class TrainingDriver(ProcessDriver):
             seed=run_seed(session.study, run.point, host_run.name, run.repeat),
         )
 
-    def output_reader_of_host(
+    def get_or_create_output_reader(
         self,
         run: PlannedRun,  # noqa: ARG002 - of the present run
         host_run: HostRunInProgress,

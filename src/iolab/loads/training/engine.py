@@ -92,9 +92,12 @@ class TrainingLineReader(EngineLineReader):
         )
         return tuple(parts)
 
-    def parse_totals(self, first_line: dict[str, Any], last_line: dict[str, Any]) -> EngineTotals:
-        """See `EngineLineReader`; with what was counted of epochs."""
+    def keep_load_details(self, first_line: dict[str, Any], last_line: dict[str, Any]) -> None:  # noqa: ARG002
+        """What was counted of epochs."""
         self.details = self._parse_run_details(require_operation_table(last_line, "training"))
+
+    def parse_totals(self, first_line: dict[str, Any], last_line: dict[str, Any]) -> EngineTotals:
+        """See `EngineLineReader`."""
         return parse_engine_totals(first_line, last_line, (Direction.READ,), 1)
 
     def add_incomplete_run_faults(self, totals: EngineTotals, last_line: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 from iolab.analysis.metrics import cpu_s_per_gb
 from iolab.analysis.named_operations import OperationsView
 from iolab.core.metric_spec import CPU_PER_GB
-from iolab.core.workload import NamedOperation
+from iolab.core.workload import OperationEnum
 from iolab.loads.training.metric_specs import (
     ACCELERATORS_FED,
     BARRIER_WAIT,
@@ -61,7 +61,7 @@ class StepShares(Record):
 class TrainingView(OperationsView, Record, dict=True):
     """A run with what its steps consist of."""
 
-    operations_in_sums: ClassVar[tuple[NamedOperation, ...]] = tuple(TrainingOperation)
+    operations_in_sums: ClassVar[tuple[OperationEnum, ...]] = tuple(TrainingOperation)
 
     @property
     def training_job(self) -> TrainingJob:

@@ -9,7 +9,7 @@ from iolab.analysis.points import PointSummary
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import CPU_PER_GB
 from iolab.core.study import Study
-from iolab.core.workload import Direction, NamedOperation, Workload
+from iolab.core.workload import Direction, OperationEnum, Workload
 from iolab.loads.training.answer import accelerator_utilisation_sentences
 from iolab.loads.training.charts import step_parts_chart
 from iolab.loads.training.datasets import CUSTOM, SAMPLE_SETS
@@ -52,7 +52,7 @@ RUN_COLUMNS = (
 class TrainingReport(SingleFigureReport):
     """How much of their time accelerators compute, and what they wait for else."""
 
-    operation_enums: ClassVar[Sequence[type[NamedOperation]]] = (Direction, TrainingOperation)
+    operation_enums: ClassVar[Sequence[type[OperationEnum]]] = (Direction, TrainingOperation)
     uses_laid_out_files: ClassVar[bool] = True
 
     def best_figures(self, measurements: MeasurementSource) -> tuple[BestFigure, ...]:

@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 
 from iolab.core.engine import EngineName
 from iolab.core.run import HostLoadDetails, HostRun
-from iolab.core.workload import AnyJob, DataSet, Direction, Indicator, NamedOperation
+from iolab.core.workload import AnyJob, DataSet, Direction, Indicator, OperationEnum
 from iolab.loads.training.metric_specs import ACCELERATORS_FED, SAMPLES, UTILISATION
 from iolab.record import Record
 from iolab.text import percent_text
@@ -27,7 +27,7 @@ FILE_ALIGNMENT: Final = 4096
 """Files are padded to multiples of this, as direct I/O wants them."""
 
 
-class TrainingOperation(NamedOperation):
+class TrainingOperation(OperationEnum):
     """Operations made of reads, which are counted as such already, and the parts of steps."""
 
     FILE_READ = 144

@@ -131,7 +131,7 @@ class _SvgWriter:
     def _plot_group(self, plot: Plot, index: int) -> str:
         inside = [
             self._grid_lines(plot),
-            *(self._mark_group(mark, plot) for mark in plot.marks),
+            *(self._number_and_render_mark_group(mark, plot) for mark in plot.marks),
             *self._x_axis_elements(plot),
             *self._y_axis_and_end_labels(plot),
         ]
@@ -236,7 +236,7 @@ class _SvgWriter:
     def _color_name_if_hideable(self, color: ColorToken | None) -> str | None:
         return color.name if color in self.hideable_series and color else None
 
-    def _mark_group(self, mark: Mark, plot: Plot) -> str:
+    def _number_and_render_mark_group(self, mark: Mark, plot: Plot) -> str:
         """The mark's group."""
         index: int | str | None = None if isinstance(mark, TextMark) and mark.is_fixed else ""
         if mark.tip is not None:
@@ -254,13 +254,13 @@ class _SvgWriter:
         more = self._overlay_elements(mark, plot)
         if more:  # in a group of its own, so that a pointer finds the mark's places alone
             more = _svg_markup("g", more, **{**group, "data_m": None if index is None else ""})
-        return _svg_markup("g", self._mark_elements(mark, plot), **group) + more
+        return _svg_markup("g", self._elements_of_mark(mark, plot), **group) + more
 
     def _overlay_elements(self, mark: Mark, plot: Plot) -> str:
         """What lies upon a mark: dots on a short line, hatching of bars that are indicative."""
         match mark:
             case Line(has_dots=True):
-                return self._mark_elements(
+                return self._elements_of_mark(
                     Markers(
                         color=mark.color,
                         places=_places_with_value(mark),
@@ -319,11 +319,11 @@ class _SvgWriter:
         return _svg_markup("path", d=path, stroke=self.paint(INK)) if path else ""
 
     @singledispatchmethod
-    def _mark_elements(self, mark: Mark, plot: Plot) -> str:
+    def _elements_of_mark(self, mark: Mark, plot: Plot) -> str:
         """What is in the mark's group."""
         raise NotImplementedError
 
-    @_mark_elements.register
+    @_elements_of_mark.register
     def _line_mark_elements(self, mark: Line, plot: Plot) -> str:
         return _svg_markup(
             "path",
@@ -341,7 +341,7 @@ class _SvgWriter:
             stroke_dasharray=_dash_array_text(mark.dash),
         )
 
-    @_mark_elements.register
+    @_elements_of_mark.register
     def _marker_elements(self, mark: Markers, plot: Plot) -> str:
         stroke: ColorToken | None = mark.color
         width = 1.6
@@ -384,7 +384,7 @@ class _SvgWriter:
             stroke_width=_stroke_width_text(width),
         )
 
-    @_mark_elements.register
+    @_elements_of_mark.register
     def _line_segment_elements(self, mark: LineSegments, plot: Plot) -> str:
         path = []
         for x, y, x2, y2 in mark.segments:
@@ -405,7 +405,7 @@ class _SvgWriter:
             stroke_dasharray=_dash_array_text(mark.dash),
         )
 
-    @_mark_elements.register
+    @_elements_of_mark.register
     def _bar_elements(self, mark: Bars, plot: Plot) -> str:
         corners = list(_bar_corners(mark, plot))
         levels = mark.verdict_levels or [None] * len(corners)
@@ -421,7 +421,7 @@ class _SvgWriter:
             for box, level in zip(corners, levels, strict=True)
         )
 
-    @_mark_elements.register
+    @_elements_of_mark.register
     def _rectangle_mark_elements(self, mark: Rectangles, plot: Plot) -> str:
         look = {
             "fill": self.paint(mark.color),
@@ -445,7 +445,7 @@ class _SvgWriter:
         )
         return "".join(drawn)
 
-    @_mark_elements.register
+    @_elements_of_mark.register
     def _band_elements(self, mark: Band, plot: Plot) -> str:
         lower = [(plot.x_in_plot(x), plot.y_in_plot(low)) for x, low, _ in mark.places]
         upper = [(plot.x_in_plot(x), plot.y_in_plot(high)) for x, _, high in reversed(mark.places)]
@@ -453,7 +453,7 @@ class _SvgWriter:
             "path", d=f"{_path_data([*lower, *upper])}Z", fill=self.paint(mark.color)
         )
 
-    @_mark_elements.register
+    @_elements_of_mark.register
     def _text_mark_elements(self, mark: TextMark, plot: Plot) -> str:
         texts = [
             _svg_markup(

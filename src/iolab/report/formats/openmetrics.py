@@ -22,7 +22,7 @@ from iolab.core.metric import Metric, RunResult
 from iolab.core.metric_spec import (
     MetricSpec,
     is_known_metric,
-    is_load_declared_metric,
+    is_metric_declared_by_load_kind,
     is_scenario_metric,
     metric_spec,
 )
@@ -385,7 +385,7 @@ def _add_point_gauges(samples: _SampleLines, point: PointSummary, at_s: float | 
 
 def _family_factor_and_labels(spec: MetricSpec) -> tuple[_MetricFamily, float, Labels]:
     """The family that has a metric, the factor to its unit, and what tells it from others there."""
-    if is_load_declared_metric(spec.key) or is_scenario_metric(spec.key):
+    if is_metric_declared_by_load_kind(spec.key) or is_scenario_metric(spec.key):
         return POINT_METRIC, 1.0, (("metric", spec.key), ("unit", spec.unit))
     operation = ("operation", spec.operation or "all")
     if spec.statistic:

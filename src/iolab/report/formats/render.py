@@ -233,7 +233,7 @@ def render_appendix(brief: Brief, paper: Paper = Paper.A4) -> bytes:
     """What backs the brief: every run, check, host and job. ReportError as above."""
     page = build_report_page(brief)
     frame = {**_common_document_data(brief, page, paper, "appendix"), "logo": ""}
-    runs = _run_blocks(page, configuration_titles_if_several(brief.study))
+    runs = _blocks_of_runs(page, configuration_titles_if_several(brief.study))
     return _typeset_document(frame, appendix_blocks(brief, page, runs), _FigureFiles())
 
 
@@ -382,7 +382,7 @@ class _FigureFiles:
         return drawn
 
 
-def _run_blocks(page: ReportPage, configuration_titles: Mapping[str, str]) -> Iterator[Block]:
+def _blocks_of_runs(page: ReportPage, configuration_titles: Mapping[str, str]) -> Iterator[Block]:
     """Runs with charts or hosts of their own each, the others in tables; once what all have."""
     with_charts = [part for part in page.runs[:RUNS_WITH_CHARTS] if part.figures]
     without = [part for part in page.runs if part not in with_charts]
@@ -428,11 +428,11 @@ def _passed_checks_note_if_unusual(result: RunResult, usual_checks_note: str) ->
 
 
 def _objection_tables(
-    run_sections: Sequence[RunSection], configuration_titles: Mapping[str, str]
+    sections_of_runs: Sequence[RunSection], configuration_titles: Mapping[str, str]
 ) -> Iterator[Table]:
     """A table for each check that objects to any of these runs; evidence that all share once."""
     by_code: dict[str, list[tuple[RunSection, CheckResult]]] = {}
-    for part in run_sections:
+    for part in sections_of_runs:
         for objection in part.result.verdict.objections:
             by_code.setdefault(objection.code, []).append((part, objection))
     for code, hits in by_code.items():
@@ -459,7 +459,7 @@ def _objection_tables(
 
 
 def _verdicts_and_folders_table(
-    run_sections: Sequence[RunSection],
+    sections_of_runs: Sequence[RunSection],
     configuration_titles: Mapping[str, str],
     usual_checks_note: str,
     stripped_prefix: str,
@@ -472,7 +472,7 @@ def _verdicts_and_folders_table(
             part.storage_text.removeprefix(stripped_prefix),
             _passed_checks_note_if_unusual(part.result, usual_checks_note) or DASH,
         )
-        for part in run_sections
+        for part in sections_of_runs
     )
     heads = text_and_number_columns(("Run", "Verdict", "Stored in", "Checks"))
     return table_without_empty_columns(Table("Where other runs are stored", heads, rows))

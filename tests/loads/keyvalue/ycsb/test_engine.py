@@ -10,10 +10,10 @@ from iolab.hosts.engine import Command
 from iolab.loads.keyvalue.workload import KeyDistribution, KeyOperation
 from iolab.loads.keyvalue.ycsb.engine import (
     OPERATIONS_MAX,
+    build_measurement_command,
     database_fill_command,
     java_kit_of_jars,
     latency_log_names,
-    measure_command,
     rocksdb_contents_command,
 )
 from tests.loads.keyvalue.ycsb.fixtures import EMBEDDED, INSERT, KIT, READ, RMW, SERVED, A, C, F
@@ -28,7 +28,9 @@ def properties(command: Command) -> dict[str, str]:
 def measured(job: object, store: object = EMBEDDED, seconds: int = 5) -> Command:
     assert isinstance(job, type(A))
     assert isinstance(store, type(EMBEDDED))
-    return measure_command(job, store, KIT, "/scratch", seconds=seconds, log_prefix="cell.")
+    return build_measurement_command(
+        job, store, KIT, "/scratch", seconds=seconds, log_prefix="cell."
+    )
 
 
 def test_every_default_that_matters_is_told() -> None:
@@ -183,7 +185,7 @@ def test_nothing_is_left_outside_of_the_directory() -> None:
 
 def test_rocksdb_is_loaded_from_where_the_kit_lies() -> None:
     jars = (*KIT.classpath, "/kit/rocksdbjni-7.8.3.jar")
-    argv = measure_command(
+    argv = build_measurement_command(
         A,
         EMBEDDED,
         java_kit_of_jars("java", jars, user_ycsb_folder="/y"),
@@ -200,7 +202,7 @@ def test_the_users_own_ycsb_runs_with_our_bindings() -> None:
     )
     assert kit.classpath == ("/kit/iolab-ycsb.jar", "/opt/ycsb-0.17.0/lib/*")
     assert java_kit_of_jars("java", KIT.classpath) == KIT
-    argv = measure_command(A, EMBEDDED, kit, "/s", seconds=1, log_prefix="").argv
+    argv = build_measurement_command(A, EMBEDDED, kit, "/s", seconds=1, log_prefix="").argv
     assert argv[0] == "/opt/java/bin/java"
     assert argv[argv.index("-cp") + 1] == "/kit/iolab-ycsb.jar:/opt/ycsb-0.17.0/lib/*"
 

@@ -114,7 +114,7 @@ def null_target_job_file(job: Job, seconds: float) -> str:
         job, access=access, read_percent=None, direct=False, file_bytes=size, files_per_job=1
     )
     device = DataSet("null", "", job.numjobs, 1, size, device=_DEVICE)
-    return measure_job_file(same, device, max(math.ceil(seconds * 1000), 1), 0)
+    return measurement_job_file(same, device, max(math.ceil(seconds * 1000), 1), 0)
 
 
 class FioEngine:
@@ -130,7 +130,7 @@ class FioEngine:
         if wrong := fio_unusable_reason(tool):
             raise EngineError(f"fio is {wrong}.", _INSTALL_HINT)
 
-    def layout_command(
+    def build_layout_command(
         self, data_set: DataSet, directory: str, job: Job | None, *, seed: int
     ) -> Command:
         """Write every file of the data set once, with random contents, flushed at the end."""
@@ -139,7 +139,7 @@ class FioEngine:
         limit_s = END_LIMIT_S + data_set.bytes_per_host / SLOWEST_BYTES_PER_S
         return _fio_command(directory, text, limit_s)
 
-    def layout_reader(self, data_set: DataSet) -> OutputReader:
+    def create_layout_reader(self, data_set: DataSet) -> OutputReader:
         """A reader that finds fault with a layout that wrote less than the data set."""
 
         def incomplete_layout_reason(last_document: FioDocument) -> str | None:
@@ -151,7 +151,7 @@ class FioEngine:
             (Direction.WRITE,), data_set_for_overwrite(data_set).numjobs, incomplete_layout_reason
         )
 
-    def overwrite_command(
+    def build_overwrite_command(
         self, data_set: DataSet, directory: str, passes: float, job: Job, *, seed: int
     ) -> Command:
         """Write over the data set so many times, with random contents, flushed at the end."""
@@ -161,7 +161,7 @@ class FioEngine:
         limit_s = END_LIMIT_S + passes * data_set.bytes_per_host / SLOWEST_BYTES_PER_S
         return _fio_command(directory, text, limit_s)
 
-    def overwrite_reader(self, data_set: DataSet, passes: float) -> OutputReader:
+    def create_overwrite_reader(self, data_set: DataSet, passes: float) -> OutputReader:
         """A reader that finds fault with a fill that wrote less than it should."""
         region = data_set_for_overwrite(data_set)
         wanted = region.numjobs * overwrite_job_bytes(region, passes)
@@ -172,7 +172,7 @@ class FioEngine:
 
         return FioOutputReader((Direction.WRITE,), region.numjobs, incomplete_overwrite_reason)
 
-    def measure_command(
+    def build_measurement_command(
         self,
         job: Job,
         data_set: DataSet,
@@ -183,14 +183,14 @@ class FioEngine:
         arrival_shift_share: float = 0.0,  # noqa: ARG002 - fio begins at once
     ) -> Command:
         """Make the job's load on the laid-out files for so many seconds."""
-        text = measure_job_file(job, data_set, max(math.ceil(seconds * 1000), 1), seed)
+        text = measurement_job_file(job, data_set, max(math.ceil(seconds * 1000), 1), seed)
         return _fio_command(directory, text, seconds + start_and_drain_limit_s(job))
 
-    def measure_reader(self, job: Job) -> OutputReader:
+    def create_measurement_reader(self, job: Job) -> OutputReader:
         """A reader that expects the directions that the job's access pattern has."""
         return FioOutputReader(job.access.directions, job.numjobs)
 
-    def null_target_command(self, job: Job, *, seconds: float) -> Command | None:
+    def build_null_target_command(self, job: Job, *, seconds: float) -> Command | None:
         """The same jobs for so many seconds on `/dev/null`, which takes no trims: None of those."""
         if job.access.has_trims:
             return None
@@ -241,7 +241,7 @@ def local_fio_unusable_reason(path_variable: str | None = None) -> str:
     return f"{program} is {wrong}" if wrong else ""
 
 
-def measure_job_file(job: Job, data_set: DataSet, runtime_ms: int, seed: int) -> str:
+def measurement_job_file(job: Job, data_set: DataSet, runtime_ms: int, seed: int) -> str:
     """The job file that makes the job's load; EngineError names every value that cannot be told.
 
     The files must be there: `allow_file_create=0` makes a missing one an error instead of a hole.

@@ -103,7 +103,7 @@ ARGV: Final = ("iolab-agent", "engine")
 """The agent runs its own program for this name."""
 
 
-def measure_spec(
+def measurement_spec(
     job: Job, data_set: DataSet, seconds: float, seed: int, *, arrival_shift_share: float = 0.0
 ) -> Spec:
     """The load of a job on files that are there; EngineError with all that cannot be told.
@@ -174,7 +174,7 @@ def layout_spec(data_set: DataSet, *, direct: bool, method: str, seed: int) -> S
     block = layout_block_bytes(region.file_bytes)
     raise_if_faults(_NOT_SUPPORTED, tuple(_data_set_name_faults(data_set)))
     jobs = [
-        {**place, **_write_job_spec(block, LAYOUT_DEPTH, region.bytes_per_job, number + seed)}
+        {**place, **_spec_of_write_job(block, LAYOUT_DEPTH, region.bytes_per_job, number + seed)}
         for number, place in enumerate(_file_specs_of_each_job(region, region.numjobs, create=True))
     ]
     return _untimed_jobs_spec(jobs, direct=direct and block >= DIRECT_ALIGN_BYTES, method=method)
@@ -189,7 +189,7 @@ def overwrite_spec(
     block = overwrite_block_bytes(region)
     each = overwrite_job_bytes(region, passes)
     jobs = [
-        {**place, **_write_job_spec(block, FILL_DEPTH, each, number + seed)}
+        {**place, **_spec_of_write_job(block, FILL_DEPTH, each, number + seed)}
         for number, place in enumerate(_file_specs_of_each_job(region, region.numjobs))
     ]
     return _untimed_jobs_spec(jobs, direct=direct and block >= DIRECT_ALIGN_BYTES, method=method)
@@ -284,7 +284,7 @@ def _job_spec(job: Job) -> Spec:
     return shape
 
 
-def _write_job_spec(block_bytes: int, depth: int, io_bytes: int, seed: int) -> Spec:
+def _spec_of_write_job(block_bytes: int, depth: int, io_bytes: int, seed: int) -> Spec:
     """Sequential writes, flushed at the end; short, since thousands of jobs have to fit."""
     return {
         "rw": "write",
@@ -442,7 +442,7 @@ class NativeEngine:
             command, {"record": {"path": RECORDED_FILE, "ios": max_count}}
         )
 
-    def layout_command(
+    def build_layout_command(
         self, data_set: DataSet, directory: str, job: Job | None, *, seed: int
     ) -> Command:
         """Write every file of the data set once, with random contents, flushed at the end."""
@@ -451,14 +451,14 @@ class NativeEngine:
         limit_s = END_LIMIT_S + data_set.bytes_per_host / SLOWEST_BYTES_PER_S
         return _agent_command(directory, spec, limit_s, waits_for_start=False)
 
-    def layout_reader(self, data_set: DataSet) -> OutputReader:
+    def create_layout_reader(self, data_set: DataSet) -> OutputReader:
         """A reader that finds fault with a layout that wrote less than the data set."""
         jobs = data_set_for_overwrite(data_set).numjobs
         return NativeLineReader(
             (Direction.WRITE,), jobs, missing_bytes_reason_function(data_set.bytes_per_host)
         )
 
-    def overwrite_command(
+    def build_overwrite_command(
         self, data_set: DataSet, directory: str, passes: float, job: Job, *, seed: int
     ) -> Command:
         """Write over the data set so many times, with random contents, flushed at the end."""
@@ -466,7 +466,7 @@ class NativeEngine:
         limit_s = END_LIMIT_S + passes * data_set.bytes_per_host / SLOWEST_BYTES_PER_S
         return _agent_command(directory, spec, limit_s, waits_for_start=False)
 
-    def overwrite_reader(self, data_set: DataSet, passes: float) -> OutputReader:
+    def create_overwrite_reader(self, data_set: DataSet, passes: float) -> OutputReader:
         """A reader that finds fault with a fill that wrote less than it should."""
         region = data_set_for_overwrite(data_set)
         wanted = region.numjobs * overwrite_job_bytes(region, passes)
@@ -474,7 +474,7 @@ class NativeEngine:
             (Direction.WRITE,), region.numjobs, missing_bytes_reason_function(wanted)
         )
 
-    def measure_command(
+    def build_measurement_command(
         self,
         job: Job,
         data_set: DataSet,
@@ -485,7 +485,9 @@ class NativeEngine:
         arrival_shift_share: float = 0.0,
     ) -> Command:
         """Make the job's load on the laid-out files for so many seconds."""
-        spec = measure_spec(job, data_set, seconds, seed, arrival_shift_share=arrival_shift_share)
+        spec = measurement_spec(
+            job, data_set, seconds, seed, arrival_shift_share=arrival_shift_share
+        )
         return _agent_command(
             directory, spec, seconds + start_and_drain_limit_s(job), waits_for_start=True
         )
@@ -500,7 +502,7 @@ class NativeEngine:
         """A reader for the output of `readback_command`."""
         return NativeLineReader((Direction.READ,), job.numjobs)
 
-    def null_target_command(self, job: Job, *, seconds: float) -> Command | None:
+    def build_null_target_command(self, job: Job, *, seconds: float) -> Command | None:
         """The same jobs for so many seconds on a target that does nothing; None of trims.
 
         Nothing that is there without a device takes those.
@@ -511,10 +513,10 @@ class NativeEngine:
         return _agent_command(NULL_FOLDER, spec, seconds + END_LIMIT_S, waits_for_start=False)
 
     def null_target_reader(self, job: Job) -> OutputReader:
-        """A reader for the output of `null_target_command`."""
+        """A reader for the output of `build_null_target_command`."""
         return NativeLineReader((Direction.WRITE,), job.numjobs)
 
-    def measure_reader(self, job: Job) -> OutputReader:
+    def create_measurement_reader(self, job: Job) -> OutputReader:
         """A reader that expects the directions that the job has: a mix of 100 % has only one."""
         none = {Direction.READ: not has_reads(job), Direction.WRITE: not has_writes(job)}
         ways = [way for way in job.access.directions if not none.get(way, False)]

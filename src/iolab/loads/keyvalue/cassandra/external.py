@@ -87,7 +87,7 @@ class ExternalServer(KeyValueServer):
         self._keeps_table = session.study.target.keep_files
         self.update_server_run_details(error=None)
         try:
-            tools = await self._find_java_and_install_jars(session, workdirs[0])
+            tools = await self._get_or_install_tool_runner(session, workdirs[0])
             schema = await tools.run_schema_action(self.addresses, "describe")
             self.update_server_run_details(version=excerpt(schema.version, 40))
             require_keyspace_replication(schema, self._settings)
@@ -121,7 +121,7 @@ class ExternalServer(KeyValueServer):
     def _table_name(self) -> str:
         return f"{self._settings.keyspace}.{TABLE}"
 
-    async def _find_java_and_install_jars(
+    async def _get_or_install_tool_runner(
         self, session: SessionContext, workdir: WorkDirectory
     ) -> CassandraToolRunner:
         """Java and iolab's tools on the host that asks, once for each connection to it."""

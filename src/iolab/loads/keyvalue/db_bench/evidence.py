@@ -117,7 +117,7 @@ def bench_run_faults(
         *_missing_key_faults(output, result, job),
         *_latency_faults(result),
         *_block_size_faults(output, job),
-        *_write_load_faults(output, job),
+        *_faults_of_write_load(output, job),
         *_tree_size_faults(output, job, loaded_tree_bytes),
     )
 
@@ -218,7 +218,7 @@ def _block_size_faults(output: DbBenchOutput, job: DbBenchJob) -> Iterator[str]:
         yield fault
 
 
-def _write_load_faults(output: DbBenchOutput, job: DbBenchJob) -> Iterator[str]:
+def _faults_of_write_load(output: DbBenchOutput, job: DbBenchJob) -> Iterator[str]:
     if job.workload == READ_RANDOM_WRITE_RANDOM:
         yield from _operation_share_faults(output, job)
     if job.workload != READ_WHILE_WRITING:

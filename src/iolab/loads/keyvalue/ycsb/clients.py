@@ -344,7 +344,7 @@ async def insert_records(
 
     async def insert_records_on_client(host_run: HostRunInProgress) -> None:
         command, records = work[host_run.name]
-        printed = YcsbOutputCollector(progress.status_callback_for_host(host_run.name))
+        printed = YcsbOutputCollector(progress.create_status_callback(host_run.name))
         with set_event_on_failure(halt):
             await _insert_records_of_client(host_run, command, records, printed, halt)
 
@@ -367,7 +367,7 @@ class _InsertProgress:
         self._done: dict[str, int] = {}
         self._told_ns = session.clock.mono_ns()
 
-    def status_callback_for_host(self, host: str) -> StatusCallback:
+    def create_status_callback(self, host: str) -> StatusCallback:
         """What hears that host's status."""
 
         def report_insert_progress(status: YcsbStatus) -> None:

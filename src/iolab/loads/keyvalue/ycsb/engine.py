@@ -158,7 +158,7 @@ def database_fill_command(
     )
 
 
-def measure_command(
+def build_measurement_command(
     job: YcsbJob, store: YcsbStore, kit: JavaKit, directory: str, *, seconds: int, log_prefix: str
 ) -> Command:
     """Make the job's load for so many seconds.
