@@ -31,4 +31,4 @@ AZURE = "7783-7084-3265-9085-8269-3286-77"
 def test_a_machine_is_named_by_cloud_or_maker_and_product(
     vendor: str | None, product: str | None, asset_tag: str | None, title: str | None
 ) -> None:
-    assert MachineFacts(vendor, product, asset_tag).product_text == title
+    assert MachineFacts(vendor, product, asset_tag).vendor_and_product_text == title

@@ -26,8 +26,8 @@ DISK = next(iter(make_facts(SHAPE).values())).disks[0]
 def test_a_virtual_disk_is_not_rotational_by_the_kernels_default(
     name: str, model: str | None, medium: str
 ) -> None:
-    assert replace(DISK, name=name, model=model, rotational=True).medium_text == medium
+    assert replace(DISK, name=name, model=model, rotational=True).medium_kind == medium
 
 
 def test_a_solid_state_disk_is_told_as_one() -> None:
-    assert replace(DISK, name="nvme0n1", model="X", rotational=False).medium_text == "solid state"
+    assert replace(DISK, name="nvme0n1", model="X", rotational=False).medium_kind == "solid state"

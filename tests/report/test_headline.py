@@ -15,7 +15,7 @@ from iolab.core.workload import BY_IOPS, BY_LATENCY
 from iolab.loads.fileio.workload import AccessPattern
 from iolab.registry import report_kinds
 from iolab.report.best import best_point_headlines, count_runs_by_verdict_and_status, median_result
-from iolab.report.best_terminal import left_out_repeats_notes
+from iolab.report.best_terminal import left_out_repeats_sentences
 from iolab.report.gather import DISTRIBUTIONS_MAX, TIMELINES_MAX, select_charted_runs
 from iolab.report.matrix import matrix_table, workload_rows
 from iolab.report.narrative import configuration_names, finding_sentence
@@ -162,7 +162,7 @@ def test_where_no_repeat_was_kept_throughout_the_best_says_so() -> None:
             if "800" in cell.text
         )
         assert "1 of 2 repeats invalid" in cell.note
-        (line,) = left_out_repeats_notes(answer.figures, {})
+        (line,) = left_out_repeats_sentences(answer.figures, {})
         assert "W" in line
         (finding,) = best_point_findings(study, points)
         assert "1 of 2 repeats invalid" in finding_sentence(finding, configuration_names(study))

@@ -15,7 +15,7 @@ from iolab.guests.guest import GuestSettings, booted_guest_settings
 from iolab.guests.hosts import image_directory
 from iolab.loads.fileio.workload import AccessPattern, Job
 from iolab.loads.keyvalue.cost import compacted_store_bytes, space_bytes_on_host
-from iolab.loads.keyvalue.problems import tight_memory_limit_notes
+from iolab.loads.keyvalue.problems import notes_on_tight_memory_limits
 from iolab.loads.keyvalue.workload import (
     DB_BENCH_ENGINE,
     YCSB_ENGINE,
@@ -167,7 +167,7 @@ def test_every_server_can_be_asked_for_on_the_command_line() -> None:
         for scale in ("full", "small"):
             study = parse_study(text, "s", StudyOverrides("/mnt/t", scale, sets))
             assert server_settings_or_embedded(study).kind.value == kind
-            assert list(tight_memory_limit_notes(study, make_plan(study).points)) == []
+            assert list(notes_on_tight_memory_limits(study, make_plan(study).points)) == []
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_the_small_scale_of_a_store_is_soon_done(
     assert plan.demand.seconds <= seconds
     assert plan.demand.layout_bytes_per_host == 0
     assert {run.point.workload for run in plan.runs} == set(workloads(name))
-    assert list(tight_memory_limit_notes(study, plan.points)) == []
+    assert list(notes_on_tight_memory_limits(study, plan.points)) == []
     assert plan.demand.free_bytes_needed_per_host < 6 << 30
     if study.target.image_bytes is not None:
         assert space_bytes_on_host(study, plan.points, "local", 200e6) < study.target.image_bytes

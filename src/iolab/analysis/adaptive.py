@@ -21,7 +21,7 @@ from iolab.analysis.points import (
     meets_search_criterion_of_workload,
     positive_metric_values,
     results_by_point,
-    sentinel_alarm_text,
+    sentinel_alarm_sentence,
     sentinel_alarms,
     sentinel_point,
 )
@@ -626,7 +626,7 @@ class AdaptiveQueue:
         self._alarms = len(alarms)
         if self._remeasured_alarms:
             self._messages.append(
-                f"{sentinel_alarm_text(alarms[-1])} It had been redone before and is left so."
+                f"{sentinel_alarm_sentence(alarms[-1])} It had been redone before and is left so."
             )
             return
         self._remeasured_alarms = True
@@ -635,7 +635,9 @@ class AdaptiveQueue:
             for run in reversed(self._since)
             if alarms[-1].last_trusted_order < run.order < alarms[-1].moved_order
         )
-        self._messages.append(f"{sentinel_alarm_text(alarms[-1])} The runs between are made again.")
+        self._messages.append(
+            f"{sentinel_alarm_sentence(alarms[-1])} The runs between are made again."
+        )
 
 
 def _points_by_repeat_sentinel_first(plan: Plan, sentinel: Point | None) -> list[list[Point]]:

@@ -293,7 +293,10 @@ def _workload_differences(
         every = len(workloads) > 1 and len(workloads) == len(compared)
         for workload in ["every workload"] if every else workloads:
             yield replace(difference, workload=workload)
-    counts = (_client_count_text(baseline), _client_count_text(candidate))
+    counts = (
+        _client_count_or_guest_nodes_text(baseline),
+        _client_count_or_guest_nodes_text(candidate),
+    )
     yield from _difference_if_unequal(
         DifferenceArea.WORKLOAD, "clients", *counts, forbids_comparison=True
     )
@@ -343,7 +346,7 @@ def _ignored_setting_names(job: AnyJob, other_job: AnyJob) -> tuple[str, ...]:
     return places
 
 
-def _client_count_text(side: ComparisonSide) -> str:
+def _client_count_or_guest_nodes_text(side: ComparisonSide) -> str:
     """How many make the load; where points say how many guests of a node do, the nodes count."""
     hosts = side.configuration.hosts
     if not side.points or not all(point.per_node for point in side.points.values()):
@@ -595,7 +598,7 @@ def _value_text(value: object) -> str:
     return str(value)
 
 
-def _target_devices_text(facts: HostFacts) -> str:
+def _target_device_models_text(facts: HostFacts) -> str:
     """Model and firmware of the devices below the target, each kind once."""
     target = facts.target
     if target is None:
@@ -609,7 +612,7 @@ def _target_devices_text(facts: HostFacts) -> str:
 
 
 _FACTS: Final[Mapping[str, Callable[[HostFacts], str]]] = {
-    MACHINE: lambda facts: facts.machine.product_text or "",
+    MACHINE: lambda facts: facts.machine.vendor_and_product_text or "",
     "kernel": lambda facts: facts.kernel.release,
     "system": lambda facts: facts.kernel.os,
     "processor": lambda facts: f"{facts.cpu.model}, {counted_noun(facts.cpu.threads, 'thread')}",
@@ -618,7 +621,7 @@ _FACTS: Final[Mapping[str, Callable[[HostFacts], str]]] = {
     HYPERVISOR: lambda facts: facts.kernel.hypervisor or "",
     "file system": lambda facts: facts.target.fs_type if facts.target else "",
     "mount options": lambda facts: facts.target.mount_options if facts.target else "",
-    "devices below the target": _target_devices_text,
+    "devices below the target": _target_device_models_text,
     "storage class": lambda facts: facts.pod.storage_class_text if facts.pod else "",
     "limits of the pod": lambda facts: facts.pod.qos_and_limits_text if facts.pod else "",
 }

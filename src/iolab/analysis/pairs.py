@@ -162,7 +162,10 @@ def _has_both_values(pair: Pair, metric: str) -> bool:
 
 def incomparability_reason(pair: Pair, metric: str) -> str:
     """Why the metric cannot be compared at this point; empty when it can."""
-    if metric.startswith(_LATENCIES) and len({_has_response_times(side) for side in pair}) > 1:
+    if (
+        metric.startswith(_LATENCIES)
+        and len({_are_latencies_response_times(side) for side in pair}) > 1
+    ):
         return "one side counts from when I/Os were due, the other from their submission"
     for name, side in zip(("baseline", "candidate"), pair, strict=True):
         values = [finite_metric_value(run, metric) for run in side.results]
@@ -174,7 +177,7 @@ def incomparability_reason(pair: Pair, metric: str) -> str:
     return ""
 
 
-def _has_response_times(side: PointSummary) -> bool:
+def _are_latencies_response_times(side: PointSummary) -> bool:
     """Whether its latencies are response times: then service times stand beside them."""
     return any(SERVICE_MEAN in run.metrics for run in side.results)
 

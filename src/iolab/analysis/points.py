@@ -110,7 +110,7 @@ class PointSummary(Record):
     def interval_note_texts(self) -> tuple[str, ...]:
         """What to know about the intervals: runs left out or not steady, no replicate."""
         alone = (NO_REPLICATE,) if len(self.results) == 1 else ()
-        return (*self._left_out_notes(), *self._unsteady_notes(), *alone)
+        return (*self._left_out_run_count_notes(), *self._unsteady_run_count_notes(), *alone)
 
     @property
     def run_count_by_steadiness(self) -> Mapping[SteadinessStatus, int]:
@@ -127,14 +127,14 @@ class PointSummary(Record):
         total = len(self.results) + len(self.left_out_results)
         return f"{len(self.left_out_results)} of {total} repeats {kind}"
 
-    def _unsteady_notes(self) -> tuple[str, ...]:
+    def _unsteady_run_count_notes(self) -> tuple[str, ...]:
         return tuple(
             f"{count} of {len(self.results)} runs {status.value}"
             for status, count in self.run_count_by_steadiness.items()
             if status is not SteadinessStatus.OK
         )
 
-    def _left_out_notes(self) -> tuple[str, ...]:
+    def _left_out_run_count_notes(self) -> tuple[str, ...]:
         if not self.left_out_results:
             return ()
         total = len(self.results) + len(self.left_out_results)
@@ -687,7 +687,7 @@ def results_with_sentinel_checks(
     )
 
 
-def sentinel_alarm_text(alarm: SentinelAlarm) -> str:
+def sentinel_alarm_sentence(alarm: SentinelAlarm) -> str:
     """The alarm as a sentence."""
     how = "jumped" if alarm.movement is SentinelMovement.JUMPED else "drifted"
     change = percent_text(math.expm1(alarm.log_ratio), signed=True)
@@ -705,5 +705,7 @@ def _sentinel_check(alarm: SentinelAlarm | None) -> CheckResult | None:
         "after": alarm.last_trusted_order,
         "at": alarm.moved_order,
     }
-    message = f"{sentinel_alarm_text(alarm)} What this run measured may not be what the others did."
+    message = (
+        f"{sentinel_alarm_sentence(alarm)} What this run measured may not be what the others did."
+    )
     return CheckResult(SENTINEL_CHECK_CODE, VerdictLevel.INDICATIVE, message, evidence)

@@ -139,7 +139,7 @@ class RunView(Record, dict=True):
         """The host's facts with the target that this run used: a host may have several."""
         return self.facts.get(host.facts_key)
 
-    def host_suffix_text(self, host: HostRun) -> str:
+    def on_host_if_several(self, host: HostRun) -> str:
         """` on NAME` where a run has several hosts, else nothing: for a sentence."""
         return f" on {host.host}" if len(self.hosts) > 1 else ""
 

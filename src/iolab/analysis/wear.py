@@ -347,13 +347,15 @@ def _no_amplification_reason(
         STEPS_MIN * counter_step_bytes / max(media_bytes, 1),
     )
     if short_by > 1:
-        return _run_too_short_text(view, change, short_by)
+        return _run_too_short_and_needed_length_text(view, change, short_by)
     if steady in (SteadinessStatus.TRANSIENT, SteadinessStatus.CYCLE):
         return "the rate was not steady"
     return ""
 
 
-def _run_too_short_text(view: RunView, change: DriveCounterChange, length_factor: float) -> str:
+def _run_too_short_and_needed_length_text(
+    view: RunView, change: DriveCounterChange, length_factor: float
+) -> str:
     text = f"the run wrote only {format_bytes(change.block_layer_written_bytes)}"
     seconds = float(view.load.seconds.max()) if view.load.seconds.size else 0.0
     if not change.block_layer_written_bytes or not seconds:

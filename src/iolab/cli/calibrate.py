@@ -178,7 +178,7 @@ def print_calibration(directory: Path, output_format: OutputFormat) -> ExitCode:
         engines = [cost.document for cost in costs]
         print_json({**comparison_document(comparison), "engines": engines})
     elif output_format is OutputFormat.TABLE:
-        lines = (literal_text(cost.cost_text) for cost in costs)
+        lines = (literal_text(cost.engine_version_and_cost_text) for cost in costs)
         session = literal_text(f"Session: {directory}")
         print_renderables(*comparison_lines(comparison), "", *lines, session)
     else:
@@ -208,7 +208,7 @@ class EngineCpuCost(Record):
         }
 
     @property
-    def cost_text(self) -> str:
+    def engine_version_and_cost_text(self) -> str:
         """The same in a line."""
         parts = [self.version]
         if self.cpu_ns_per_io is not None:

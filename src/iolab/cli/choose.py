@@ -198,7 +198,7 @@ def _margin_factor_text(margin: float) -> str:
     return f"{margin:,.0f}x" if margin >= WHOLE_FROM else f"{margin:.3g}x"
 
 
-def _nodes_by_mean_suffix(node_count: int | None, nodes_by_mean: int | None) -> str:
+def _node_count_by_mean_suffix(node_count: int | None, nodes_by_mean: int | None) -> str:
     """That the mean asks for fewer nodes than the low end of the interval."""
     return (
         f" ({nodes_by_mean} by the mean)"
@@ -228,7 +228,7 @@ def _offer_evaluation_lines(
         if number:
             yield ""
         size = "nodes unknown" if fit.node_count is None else counted_noun(fit.node_count, "node")
-        size += _nodes_by_mean_suffix(fit.node_count, fit.node_count_by_mean)
+        size += _node_count_by_mean_suffix(fit.node_count, fit.node_count_by_mean)
         if fit.node_count is None and fit.offer.node_count is not None:
             size = "no number of nodes would do"
         if fit.node_count is not None and fit.status_when_scaled.value == "unknown":
@@ -290,10 +290,10 @@ def _offer_evaluation_lines(
     )
     unsized = "How many nodes would do is unknown: the study's configurations have no `nodes`."
     yield Text(note if sized else unsized, "dim")
-    yield from _mixed_currency_notes(evaluations)
+    yield from _notes_on_mixed_currencies(evaluations)
 
 
-def _mixed_currency_notes(evaluations: Sequence[OfferEvaluation]) -> Iterator[RenderableType]:
+def _notes_on_mixed_currencies(evaluations: Sequence[OfferEvaluation]) -> Iterator[RenderableType]:
     """What costs in several currencies mean for the order."""
     from iolab.published.choose import known_currencies
     from iolab.report.terminal import literal_text

@@ -294,7 +294,7 @@ def comparison_lines(comparison: ComparisonResult) -> Iterator[RenderableType]:
 
     sides = (("baseline", comparison.baseline), ("candidate", comparison.candidate))
     yield name_value_grid(
-        [(name, literal_text(_comparison_side_text(side))) for name, side in sides]
+        [(name, literal_text(_session_configuration_and_time_text(side))) for name, side in sides]
     )
     yield ""
     if comparison.is_same_measurement:
@@ -324,7 +324,7 @@ def comparison_lines(comparison: ComparisonResult) -> Iterator[RenderableType]:
             yield literal_text(f"and {len(sentences) - SENTENCES_MAX} more, in the rows above")
 
 
-def _comparison_side_text(side: ComparisonSide) -> str:
+def _session_configuration_and_time_text(side: ComparisonSide) -> str:
     from iolab.report.numbers import utc_minute_text
 
     where = f"{side.name}  {side.study.id}, {side.configuration.id}"

@@ -219,7 +219,7 @@ def _result_lines(results: Sequence[RunResult], width: int) -> Iterator[Text]:
     if not results:
         return
     names = [run_label(result.workload, result.axis_values, result.repeat) for result in results]
-    texts = [report_kinds().report_of_result(r).operation_rates_text(r) for r in results]
+    texts = [report_kinds().report_of_result(r).run_figures_text_if_not_iops(r) for r in results]
     room = min(max(len("last results") - 2, *map(len, names)), max(width - 44, 16))
     heading = f"{'last results':<{room + 2}}"
     if not all(texts):
@@ -342,18 +342,20 @@ class LinesView(LiveView):
                 self.show_message(event.text)
             case SessionPhaseStarted():
                 self._printed_s = -1.0
-                print_message(self._phase_text(event))
+                print_message(self._run_phase_and_duration_text(event))
             case GuestBooted(guest, _, booted_s):
                 took = format_duration_s(round(booted_s, 1))
                 print_message(
                     f"{one_line(guest)} is up after {took}: {self._progress.boot_progress_text}"
                 )
             case StoppingRuleStatus():
-                print_message(f"{self._run_text(event.run)}: {one_line(event.message)}")
+                print_message(
+                    f"{self._run_order_and_name_text(event.run)}: {one_line(event.message)}"
+                )
             case IntervalReported():
                 self._print_newest_second(event.run)
             case RunFinished(record) if record.failure:
-                run = self._run_text(record.run)
+                run = self._run_order_and_name_text(record.run)
                 why = one_line(f"{record.failure} {record.failure_hint or ''}".strip())
                 print_message(f"{run}: {record.status.value}: {why}")
             case _:
@@ -377,9 +379,12 @@ class LinesView(LiveView):
         if not loads or loads[-1].elapsed_s <= self._printed_s:
             return
         self._printed_s = loads[-1].elapsed_s
-        print_message(f"{self._run_text(run)}: {_load_second_text(loads[-1], self._progress)}")
+        print_message(
+            f"{self._run_order_and_name_text(run)}: "
+            f"{_load_of_second_and_eta_text(loads[-1], self._progress)}"
+        )
 
-    def _phase_text(self, event: SessionPhaseStarted) -> str:
+    def _run_phase_and_duration_text(self, event: SessionPhaseStarted) -> str:
         named = event.run is not None and event.detail == event.run.point.title_text
         plain = not event.detail or named
         name = one_line(event.phase if plain else f"{event.phase.value}: {event.detail}")
@@ -393,9 +398,12 @@ class LinesView(LiveView):
         makers = (
             self._progress.current_guest_count_text if event.phase is SessionPhase.MEASURE else ""
         )
-        return f"{self._run_text(event.run)}: {name}{f', {makers}' if makers else ''}{expected}"
+        return (
+            f"{self._run_order_and_name_text(event.run)}: "
+            f"{name}{f', {makers}' if makers else ''}{expected}"
+        )
 
-    def _run_text(self, run: PlannedRun) -> str:
+    def _run_order_and_name_text(self, run: PlannedRun) -> str:
         return f"run {run.order}/{self._progress.run_count} {_run_name(run.point, run.repeat)}"
 
 
@@ -408,7 +416,9 @@ def choose_live_view(initial_progress: SessionProgress, *, quiet: bool) -> LiveV
 
 def _run_metrics_text(result: RunResult) -> str:
     """A run in a line."""
-    if (rates := report_kinds().report_of_result(result).operation_rates_text(result)) is not None:
+    if (
+        rates := report_kinds().report_of_result(result).run_figures_text_if_not_iops(result)
+    ) is not None:
         return rates
     metrics = result.metrics
     figures = (
@@ -420,7 +430,7 @@ def _run_metrics_text(result: RunResult) -> str:
     return ", ".join(figures)
 
 
-def _load_second_text(load: LoadSecond, progress: SessionProgress) -> str:
+def _load_of_second_and_eta_text(load: LoadSecond, progress: SessionProgress) -> str:
     latency = "–" if load.lat_ns_mean is None else format_ns(load.lat_ns_mean)
     rates = [f"{format_count(load.iops)} IOPS", format_rate_bytes(load.bw_bytes_per_s)]
     if progress.has_operation_rates:

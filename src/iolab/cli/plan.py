@@ -164,7 +164,7 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Check a study file without hosts."""
-    from iolab.cli.planning import run_count_text
+    from iolab.cli.planning import run_count_or_range_text
     from iolab.registry import study_kinds_used_by
     from iolab.report.terminal import literal_text
     from iolab.study.forecast import forecast_verdicts
@@ -196,7 +196,7 @@ def check(
         (
             counted_noun(len(read.configurations), "configuration"),
             counted_noun(len(read.workloads), "workload"),
-            f"{run_count_text(plan)} of {counted_noun(len(plan.points), 'point')}",
+            f"{run_count_or_range_text(plan)} of {counted_noun(len(plan.points), 'point')}",
         )
     )
     name = "" if study == read.id else f"study {read.id}, "

@@ -97,7 +97,7 @@ def _plan_cost_sentence(plan: Plan, write_forecast: WriteForecast) -> str:
     """Time, runs and bytes as a whole."""
     writes_text = write_forecast.forecast_sentence.partition(";")[0]
     duration = capitalised(demand_duration_text(plan.demand))
-    return f"{duration}: {run_count_text(plan)}. Writes {writes_text}."
+    return f"{duration}: {run_count_or_range_text(plan)}. Writes {writes_text}."
 
 
 def _plan_refusal_sentence(refusal: IolabError) -> str:
@@ -250,7 +250,7 @@ def _planned_run_table(study: Study, plan: Plan) -> RenderableType:
     return terminal_table(headings, rows)
 
 
-def run_count_text(plan: Plan) -> str:
+def run_count_or_range_text(plan: Plan) -> str:
     """How many runs there are: where results decide, at least and at most."""
     if not plan.extra_run_count:
         return counted_noun(len(plan.runs), "run")
@@ -272,7 +272,7 @@ def _cost_rows(
     )
     yield (
         "runs",
-        f"{run_count_text(plan)} of {counted_noun(len(plan.points), 'point')}{repeats}, "
+        f"{run_count_or_range_text(plan)} of {counted_noun(len(plan.points), 'point')}{repeats}, "
         f"order {study.method.order.value}",
     )
     sought: dict[str, list[str]] = {}
@@ -298,9 +298,9 @@ def _cost_rows(
     if budget.free_bytes_needed_per_host:
         needed = format_bytes(budget.free_bytes_needed_per_host)
         yield "free space", f"{needed} needed on each {'host' if study.guests is None else 'node'}"
-    for message in _target_lines(study, facts_by_target):
+    for message in _target_lines_with_hosts(study, facts_by_target):
         yield "target", message
-    for message in _meter_lines(study):
+    for message in _meter_lines_with_hosts(study):
         yield "meter", message
     forecast = forecast_verdicts(study, plan, study_kinds_used_by(study), facts_by_target)
     for message in () if is_refused else forecast.text_lines():
@@ -324,7 +324,10 @@ def _phase_and_event_rows(study: Study) -> Iterator[tuple[str, Text | str]]:
             continue
         action = scenario.action(event.action)
         expected = f"; must show: {event.expected}" if event.expected else ""
-        what = f"{_action_event_text(event, action)}{_undo_suffix(event, action)}{expected}"
+        what = (
+            f"{_action_event_text(event, action)}{_undo_action_and_time_suffix(event, action)}"
+            f"{expected}"
+        )
         yield "event", Text(one_line(what), "bold red")
     consents = [
         f"{option} {name}"
@@ -337,17 +340,17 @@ def _phase_and_event_rows(study: Study) -> Iterator[tuple[str, Text | str]]:
 
 def _action_event_text(event: EventPlan, action: Action) -> str:
     when = "after the last phase" if event.phase == READBACK_PHASE else ""
-    when = when or _event_start_text(event)
+    when = when or _event_start_in_phase_text(event)
     return f"{event.id}@{action.host}, {when}: {action.summary_text}"
 
 
-def _event_start_text(event: EventPlan) -> str:
+def _event_start_in_phase_text(event: EventPlan) -> str:
     """When it begins, by its phase."""
     phase = f"phase {quote_value(event.phase)}"
     return f"{event.after_s:g} s into {phase}" if event.after_s else f"as {phase} begins"
 
 
-def _undo_suffix(event: EventPlan, action: Action) -> str:
+def _undo_action_and_time_suffix(event: EventPlan, action: Action) -> str:
     """What undoes it, and when."""
     undo = action.undo_summary_text
     if not undo:
@@ -369,7 +372,7 @@ def _neighbour_event_text(scenario: ScenarioPlan, event: EventPlan) -> str:
     """A load that begins, or is limited: nothing is done to a host but that."""
     phase = quote_value(event.undo_phase)
     end = f"until phase {phase} begins" if event.undo_phase else "until the end"
-    where = f"{event.id}, {_event_start_text(event)}, {end}: "
+    where = f"{event.id}, {_event_start_in_phase_text(event)}, {end}: "
     limit = f"{event.io_limit.text} on each disk" if event.io_limit else ""
     if event.load_event:
         return f"{where}event {event.load_event} is limited to {limit}"
@@ -396,10 +399,10 @@ def plan_note_texts(
         yield "the question wants an order, and there is one configuration: add [[configuration]]"
     if (advice := repeats_advice(study, study_kinds_used_by(study))) is not None:
         yield advice.advice_text
-    yield from _core_limit_notes(study, facts_by_target)
+    yield from _notes_on_core_limits(study, facts_by_target)
 
 
-def _core_limit_notes(
+def _notes_on_core_limits(
     study: Study, facts_by_target: Mapping[str, HostFacts] | None
 ) -> Iterator[str]:
     """Clients that may use fewer cores than they have: the least first, one note for all."""
@@ -467,7 +470,9 @@ def _data_set_rows(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
         yield "region", f"{message}, written over {times} by each fill" if fill else message
 
 
-def _target_lines(study: Study, facts_by_target: Mapping[str, HostFacts] | None) -> Iterator[str]:
+def _target_lines_with_hosts(
+    study: Study, facts_by_target: Mapping[str, HostFacts] | None
+) -> Iterator[str]:
     """Where the load goes: hosts with the same path on the same kind of file system in one line."""
     for configuration in study.configurations:
         if (store := configuration.object_store) is not None:
@@ -478,7 +483,9 @@ def _target_lines(study: Study, facts_by_target: Mapping[str, HostFacts] | None)
             continue
         host = _host_facts_of_target(facts_by_target, target.key)
         below = (
-            _file_system_suffix(host.target) if host is not None and host.target is not None else ""
+            _filesystem_and_devices_suffix(host.target)
+            if host is not None and host.target is not None
+            else ""
         )
         alike.setdefault((target.path, below), []).append(target)
     for (path, below), targets in alike.items():
@@ -493,7 +500,7 @@ def _target_lines(study: Study, facts_by_target: Mapping[str, HostFacts] | None)
         yield f"{path or 'no path given'} on {list_text(names, HOSTS_SHOWN)}{below}{room}"
 
 
-def _meter_lines(study: Study) -> Iterator[str]:
+def _meter_lines_with_hosts(study: Study) -> Iterator[str]:
     """The meters beside hosts, those that are alike in one line."""
     alike: dict[str, list[str]] = {}
     for host in study.hosts:
@@ -511,9 +518,11 @@ def _targets_existing_before_session(study: Study) -> tuple[Target, ...]:
     return study_kinds_used_by(study).hosts.node_targets(study) or targets_of_study(study)
 
 
-def _file_system_suffix(target: TargetFacts) -> str:
+def _filesystem_and_devices_suffix(target: TargetFacts) -> str:
     device = f" on {', '.join(target.devices)}" if target.devices else ""
-    hidden = f", what lies below {target.layers_text} cannot be seen" if target.hidden else ""
+    hidden = (
+        f", what lies below {target.layers_or_fs_type_text} cannot be seen" if target.hidden else ""
+    )
     return f": {target.fs_type}{device}{hidden}"
 
 

@@ -102,7 +102,7 @@ def session_heading_lines(
     if damaged := sum(1 for damage in reader.damage_seen_so_far() if damage.run_name):
         line.append(f", {damaged} damaged", style=STATUS_STYLES[SessionStatus.FAILED])
     yield line
-    yield from _resume_segment_lines(reader, results)
+    yield from _run_counts_by_segment_lines(reader, results)
     if session.reason:
         yield literal_text(session.reason, STATUS_STYLES[session.status])
     if with_resume_hint and is_unfinished(reader):
@@ -123,7 +123,7 @@ def resume_command(directory: str) -> str:
     return quoted_iolab_command("resume", directory)
 
 
-def _resume_segment_lines(
+def _run_counts_by_segment_lines(
     reader: SessionReader, results: Sequence[RunResult]
 ) -> Iterator[RenderableType]:
     """Which of the results were measured after a resume."""

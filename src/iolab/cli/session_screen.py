@@ -24,9 +24,9 @@ from iolab.registry import report_kinds
 from iolab.report.best_terminal import (
     best_figures_terminal_table,
     best_table_line_count,
-    figures_of_first_lines,
+    figures_on_first_lines,
     hidden_lines_text,
-    left_out_repeats_notes,
+    left_out_repeats_sentences,
 )
 from iolab.report.drives import drive_wear_table
 from iolab.report.power import meter_power_table
@@ -111,16 +111,16 @@ def session_screen_lines(
         middle = rendered_lines(
             *_renderables_with_summarised_tables(_all_result_renderables(screen), screen)
         )
-        middle = _results_contents_and_details_lines(middle, list(details), len(top))
+        middle = _contents_results_and_details_lines(middle, list(details), len(top))
     else:
-        middle = _all_or_best_result_lines(screen, room)
+        middle = _lines_of_all_or_best_results(screen, room)
     lines = [*top, *middle, *end]
     # The answer is read at the end of what has scrolled it away.
     scrolls = len(lines) > (height or USUAL_HEIGHT)
     return [*lines, *rendered_lines("", answer)] if scrolls else lines
 
 
-def _results_contents_and_details_lines(
+def _contents_results_and_details_lines(
     results: list[str], details: Sequence[DetailSection], line_count_before: int
 ) -> list[str]:
     """The results and all details, after the line at which each part begins.
@@ -163,7 +163,7 @@ def _renderables_with_summarised_tables(
             yield part
 
 
-def _all_or_best_result_lines(screen: SessionScreen, max_line_count: int) -> list[str]:
+def _lines_of_all_or_best_results(screen: SessionScreen, max_line_count: int) -> list[str]:
     """All results where there is room for them, else the best of each workload."""
     if len(screen.points) <= max_line_count:
         every = rendered_lines(
@@ -177,24 +177,27 @@ def _all_or_best_result_lines(screen: SessionScreen, max_line_count: int) -> lis
             )
         )
         if len(tables) < max_line_count:
-            return [*tables, *rendered_lines(_hidden_parts_text(0))]
+            return [*tables, *rendered_lines(_hidden_lines_and_points_text(0))]
     figures, titles = screen.answer.figures, configuration_names_for_screen(screen.study)
     line_count = best_table_line_count(figures)
     while True:
-        shown = figures_of_first_lines(figures, line_count)
+        shown = figures_on_first_lines(figures, line_count)
         left_out = {point.digest for point in screen.points}
         left_out -= {figure.run_key[0] for figure in shown if figure.run_key is not None}
         lines = rendered_lines(
             best_figures_terminal_table(shown, titles),
-            *(literal_text(note, QUIET_STYLE) for note in left_out_repeats_notes(shown, titles)),
-            _hidden_parts_text(len(left_out), hidden_lines_text(figures, shown)),
+            *(
+                literal_text(note, QUIET_STYLE)
+                for note in left_out_repeats_sentences(shown, titles)
+            ),
+            _hidden_lines_and_points_text(len(left_out), hidden_lines_text(figures, shown)),
         )
         if len(lines) <= max_line_count or line_count <= LINES_MIN:
             return lines
         line_count = max(min(line_count - 1, line_count - (len(lines) - max_line_count)), LINES_MIN)
 
 
-def _hidden_parts_text(point_count: int, hidden_line_count_text: str = "") -> Text:
+def _hidden_lines_and_points_text(point_count: int, hidden_line_count_text: str = "") -> Text:
     """What --details has besides: `hidden_line_count_text` of best figures, and points."""
     points = counted_noun(point_count, "more point") if point_count else ""
     parts = ", ".join(filter(None, (hidden_line_count_text, points)))

@@ -233,7 +233,7 @@ class DiskFacts(Record):
     max_io_bytes: int | None = None
 
     @property
-    def medium_text(self) -> str:
+    def medium_kind(self) -> str:
         """`virtual` where the kernel cannot know what lies below, whose default is `rotational`."""
         model = (self.model or "").lower()
         if self.name.startswith(VIRTUAL_NAMES) or any(word in model for word in VIRTUAL_MODELS):
@@ -284,7 +284,7 @@ class MachineFacts(Record):
     asset_tag: str | None
 
     @property
-    def product_text(self) -> str | None:
+    def vendor_and_product_text(self) -> str | None:
         """Cloud or maker, then product: on Amazon EC2 the instance type. None where untold."""
         vendor, product = (
             "" if (text or "").lower() in UNSET_FIRMWARE_TEXTS else (text or "")
@@ -356,7 +356,7 @@ class TargetFacts(Record):
     hidden: bool = False
 
     @property
-    def layers_text(self) -> str:
+    def layers_or_fs_type_text(self) -> str:
         """The layers in one line, nearest first; where none is known the type of file system."""
         return excerpt(" on ".join(self.layers), LAYERS_LENGTH) or self.fs_type
 
@@ -447,7 +447,7 @@ class CgroupDeviceIoLimit(Record):
         )
 
     @property
-    def limits_text(self) -> str:
+    def device_and_io_limits_text(self) -> str:
         """Every limit in a line."""
         texts = []
         for counted, limit in self.nouns_and_limits:

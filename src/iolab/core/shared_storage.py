@@ -17,7 +17,7 @@ class SharedStorage(Record):
     is_one_claim: bool
 
     @property
-    def sharing_text(self) -> str:
+    def hosts_and_shared_storage_text(self) -> str:
         """Who shares what, as the beginning of a sentence."""
         noun = "share one volume" if self.is_one_claim else "have volumes on one disk"
         return f"{list_text(self.hosts, 4)} {noun} ({self.storage})"
@@ -34,7 +34,9 @@ def shared_pod_storage(facts_by_host: Mapping[str, HostFacts]) -> tuple[SharedSt
             claims = {_claim_name(facts_by_host[name]) for name in names}
             hosts = tuple(name for name in facts_by_host if name in names)
             is_one = len(claims) == 1 and claims != {""}
-            groups.append(SharedStorage(hosts, _storage_text(facts_by_host, names), is_one))
+            groups.append(
+                SharedStorage(hosts, _shared_storage_and_node_text(facts_by_host, names), is_one)
+            )
         for name in names[1:]:
             del left[name]
     return tuple(groups[::-1])
@@ -61,7 +63,7 @@ def _common_target_devices(first: HostFacts, other: HostFacts) -> tuple[str, ...
     return tuple(name for name in first.target.devices if name in other.target.devices)
 
 
-def _storage_text(facts_by_host: Mapping[str, HostFacts], names: list[str]) -> str:
+def _shared_storage_and_node_text(facts_by_host: Mapping[str, HostFacts], names: list[str]) -> str:
     first, second = facts_by_host[names[0]], facts_by_host[names[1]]
     common = _common_target_devices(first, second)
     pod = first.pod

@@ -176,7 +176,7 @@ def guest_plan_notes(
     most = max_booted_guests_per_node(study)
     if any(0 < point.per_node < most for point in points):
         yield f"all {most} guests of a node stay up; those that make no load are idle"
-    yield from _shared_machine_and_cpu_notes(study, guests, most, facts_by_host or {})
+    yield from _notes_on_shared_machines_and_few_cpus(study, guests, most, facts_by_host or {})
 
 
 def _vcpu_and_memory_text(guests: GuestSettings) -> str:
@@ -197,7 +197,7 @@ def _guest_disk_text(guests: GuestSettings) -> str:
     return f"an image laid out in full{copies}{limit}"
 
 
-def _shared_machine_and_cpu_notes(
+def _notes_on_shared_machines_and_few_cpus(
     study: Study, guests: GuestSettings, max_guests: int, facts_by_host: Mapping[str, HostFacts]
 ) -> Iterator[str]:
     """What is known of the nodes: that several are one machine, or have too few processors."""

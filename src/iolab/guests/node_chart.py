@@ -117,7 +117,7 @@ def _panel_plot(panel: NodePanel, timeline: NodeTimeline, top: float, *, is_last
         scale,
         ends,
         title=panel.panel.title,
-        unit=f"{scale.unit}{_link_use_text(panel)}",
+        unit=f"{scale.unit}{_link_use_suffix(panel)}",
         top=top,
     )
 
@@ -182,7 +182,7 @@ def _outlier_label(outlier: Outlier) -> str:
     return f"core {core} of NUMA {numa}" if outlier.scope == "cpu" and at else outlier.name
 
 
-def _link_use_text(panel: NodePanel) -> str:
+def _link_use_suffix(panel: NodePanel) -> str:
     """The share of their links that the ports used: one figure, or the least and the most."""
     shares = [share for _, share in panel.link_use_by_trace]
     if not shares:
@@ -207,7 +207,7 @@ def _panel_sentence(node_panel: NodePanel, timeline: NodeTimeline) -> str:
     least, most = (value_text(measured[name], panel.unit) for name in (low, high))
     text = f"{most} ({escape_invisible(high)})" if low == high or least == most else ""
     text = text or f"{least} ({escape_invisible(low)}) to {most} ({escape_invisible(high)})"
-    links = _link_use_text(node_panel).strip(" ()")
+    links = _link_use_suffix(node_panel).strip(" ()")
     outliers = list(
         dict.fromkeys(
             escape_invisible(_outlier_label(outlier))

@@ -407,12 +407,12 @@ def _architecture_and_program_faults(
             yield Fault(f"There is no {name} on node {quote_value(node.name)}.", _INSTALL[name])
 
 
-def _path_on_node_text(study: Study, node: HostSpec) -> str:
+def _image_directory_on_node_text(study: Study, node: HostSpec) -> str:
     return f"{quote_value(image_directory(study, node) or '')} on node {quote_value(node.name)}"
 
 
 def _image_directory_faults(study: Study, node: HostSpec, facts: HostFacts) -> Iterator[Fault]:
-    where, target = _path_on_node_text(study, node), facts.target
+    where, target = _image_directory_on_node_text(study, node), facts.target
     if target is None:
         yield unusable_target_fault(facts, where)
     elif not target.writable:
@@ -421,13 +421,13 @@ def _image_directory_faults(study: Study, node: HostSpec, facts: HostFacts) -> I
         hint = (
             "Give a path on storage; or set target.allow_memory=true, and every result is invalid."
         )
-        yield Fault(f"{where} is {target.layers_text}, which lives in memory.", hint)
+        yield Fault(f"{where} is {target.layers_or_fs_type_text}, which lives in memory.", hint)
 
 
 def _node_probe_faults(
     study: Study, node: HostSpec, probe: TargetProbe | None, owner_text: str | None
 ) -> Iterator[Fault]:
-    where = _path_on_node_text(study, node)
+    where = _image_directory_on_node_text(study, node)
     if probe is None:
         return  # A directory that is missing or closed was not tried, and is told of already.
     if probe.held_by is not None and probe.held_by != owner_text:
@@ -487,7 +487,8 @@ def _image_space_faults(study: Study, facts_by_host: Mapping[str, HostFacts]) ->
         others = ", ".join(quote_value(name) for name in names[1:])
         also = f", which {others} {'shares' if len(names) == 2 else 'share'}," if others else ""
         message = (
-            f"{_path_on_node_text(study, node)}{also} has {format_bytes(free)} free, the disks "
+            f"{_image_directory_on_node_text(study, node)}{also} has {format_bytes(free)} "
+            "free, the disks "
             "of guests need "
             f"{format_bytes(need)}."
         )

@@ -59,13 +59,15 @@ async def close_hosts_and_report_leftovers(hosts: Iterable[Host]) -> tuple[str, 
 def _leftover_texts_of_host(host: Host) -> list[str]:
     if host.spec.transport is HostTransport.VM:
         return []  # A guest's disk goes with the guest, and its node says what stays of that.
-    leftover_texts = [leftover_text(host.spec, leftover) for leftover in host.leftovers_at_close]
+    leftover_texts = [
+        leftover_reason_and_hint_text(host.spec, leftover) for leftover in host.leftovers_at_close
+    ]
     return leftover_texts + [
         unreachable_folder_text(host.spec, folder) for folder in sorted(host.open_folders)
     ]
 
 
-def leftover_text(spec: HostSpec, leftover: Leftover) -> str:
+def leftover_reason_and_hint_text(spec: HostSpec, leftover: Leftover) -> str:
     """What stays, why, and what to do."""
     kind, hint = _WORDS[leftover.kind]
     name, reason = (

@@ -192,12 +192,12 @@ def exit_and_stderr_text(returncode: int | None, stderr: bytes) -> str:
         parts.append(f"killed by signal {-returncode}")
     elif returncode is not None:
         parts.append(f"exit code {returncode}")
-    if words := _last_stderr_lines(stderr):
+    if words := _last_stderr_lines_text(stderr):
         parts.append(excerpt(words, STDERR_SHOWN))
     return "; ".join(parts)
 
 
-def _last_stderr_lines(stderr: bytes) -> str:
+def _last_stderr_lines_text(stderr: bytes) -> str:
     """The last whole lines that fit into a sentence; log lines of kubectl's only without others."""
     tail = stderr[-STDERR_TAIL_BYTES:].decode("utf-8", "replace")
     lines = [line.strip() for line in tail.splitlines() if line.strip()]

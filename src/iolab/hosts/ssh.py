@@ -98,7 +98,7 @@ class LoginAttempt(Struct):
     """Whether another key of it is trusted."""
 
     @property
-    def address_text(self) -> str:
+    def address_and_port(self) -> str:
         """The address for people, as `10.0.0.1 port 22`."""
         return f"{self.address} port {self.port}"
 
@@ -114,32 +114,34 @@ def login_error(attempt: LoginAttempt, fault: Exception, settings: SshLinkSettin
             return _host_key_error(attempt, fault)
         case asyncssh.PermissionDenied():
             return attempt.to_error(
-                f"({attempt.address_text}) takes none of your keys for user '{attempt.user}'",
+                f"({attempt.address_and_port}) takes none of your keys for user '{attempt.user}'",
                 "Put your public key into that user's authorized_keys, load the key into "
                 "ssh-agent, or name user and key in the inventory.",
             )
         case asyncssh.KeyExchangeFailed():
             return attempt.to_error(
-                f"({attempt.address_text}) shares no method with us: {_fault_text(fault)}",
+                f"({attempt.address_and_port}) shares no method with us: "
+                f"{_exception_message(fault)}",
                 "See that its sshd has a host key of a kind that known_hosts lists.",
             )
         case asyncssh.ChannelOpenError():
             return attempt.to_error(
-                f"cannot be reached at {attempt.address_text} from jump host '{attempt.jump}': "
-                f"{_fault_text(fault)}",
+                f"cannot be reached at {attempt.address_and_port} from jump host '{attempt.jump}': "
+                f"{_exception_message(fault)}",
                 "See that its sshd runs, and that the jump host may forward connections to it.",
             )
         case TimeoutError():
             return _timeout_error(attempt, settings)
         case asyncssh.Error():
             return attempt.to_error(
-                f"({attempt.address_text}) broke off while logging in: {_fault_text(fault)}",
+                f"({attempt.address_and_port}) broke off while logging in: "
+                f"{_exception_message(fault)}",
                 "See that host's own logs of sshd; it may limit how many log in at once.",
             )
         case OSError():
             return _unreachable_error(attempt, fault)
     return attempt.to_error(
-        f"cannot be logged in to: {_fault_text(fault)}", "Correct ~/.ssh/config."
+        f"cannot be logged in to: {_exception_message(fault)}", "Correct ~/.ssh/config."
     )
 
 
@@ -149,15 +151,15 @@ def connection_loss_reason(fault: Exception, settings: SshLinkSettings) -> str:
         return f"it gave no sign of life for {settings.silence_s:g} s"
     if isinstance(fault, asyncssh.ConnectionLost | ConnectionError):
         return "its sshd closed the connection"
-    return _fault_text(fault)
+    return _exception_message(fault)
 
 
 def _host_key_error(attempt: LoginAttempt, fault: asyncssh.HostKeyNotVerifiable) -> HostError:
     key = attempt.untrusted_key
     if key is None:
         return attempt.to_error(
-            f"({attempt.address_text}) shows a key or certificate that is not trusted: "
-            f"{_fault_text(fault)}",
+            f"({attempt.address_and_port}) shows a key or certificate that is not trusted: "
+            f"{_exception_message(fault)}",
             f"Compare it on the host's own console, then correct {attempt.known_hosts}.",
         )
     kind = excerpt(key.algorithm.decode("ascii", "replace"), 60)
@@ -168,13 +170,13 @@ def _host_key_error(attempt: LoginAttempt, fault: asyncssh.HostKeyNotVerifiable)
     )
     if attempt.has_other_trusted_key:
         return attempt.to_error(
-            f"({attempt.address_text}) shows another key than the one you trust: {shown}",
+            f"({attempt.address_and_port}) shows another key than the one you trust: {shown}",
             f"Somebody may be in between. If the host was set up again, {check}, and replace the "
             f"line in {attempt.known_hosts}.",
         )
     port = "" if attempt.port == asyncssh.DEFAULT_PORT else f"-p {attempt.port} "
     return attempt.to_error(
-        f"({attempt.address_text}) shows a key that you have not accepted yet: {shown}",
+        f"({attempt.address_and_port}) shows a key that you have not accepted yet: {shown}",
         f"To accept it, {check}, and append the line of 'ssh-keyscan {port}{attempt.address}' "
         f"to {attempt.known_hosts}.",
     )
@@ -184,16 +186,16 @@ def _timeout_error(attempt: LoginAttempt, settings: SshLinkSettings) -> HostErro
     within = f"within {settings.login_timeout_s:g} s"
     if not attempt.has_answered:
         return attempt.to_error(
-            f"does not answer at {attempt.address_text} {within}",
+            f"does not answer at {attempt.address_and_port} {within}",
             "See that it is up, that the address is right and that no firewall is in between.",
         )
     if not attempt.has_greeted:
         return attempt.to_error(
-            f"takes a connection at {attempt.address_text} but does not answer {within}",
+            f"takes a connection at {attempt.address_and_port} but does not answer {within}",
             "See that it is not overloaded, and that sshd listens on that port.",
         )
     return attempt.to_error(
-        f"({attempt.address_text}) did not let user '{attempt.user}' in {within}",
+        f"({attempt.address_and_port}) did not let user '{attempt.user}' in {within}",
         "See that it is not overloaded, and that its sshd resolves names and users quickly.",
     )
 
@@ -201,31 +203,32 @@ def _timeout_error(attempt: LoginAttempt, settings: SshLinkSettings) -> HostErro
 def _unreachable_error(attempt: LoginAttempt, fault: OSError) -> HostError:
     if isinstance(fault, socket.gaierror):
         return attempt.to_error(
-            f"has an address that is not known here: '{attempt.address}' ({_fault_text(fault)})",
+            f"has an address that is not known here: '{attempt.address}' "
+            f"({_exception_message(fault)})",
             "Correct its name or address, or the resolver.",
         )
     if fault.errno == errno.ECONNREFUSED or isinstance(fault, ConnectionRefusedError):
         return attempt.to_error(
-            f"refuses connections at {attempt.address_text}",
+            f"refuses connections at {attempt.address_and_port}",
             "Start sshd there, or correct the port.",
         )
     if fault.errno in (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ETIMEDOUT):
         return attempt.to_error(
-            f"cannot be reached at {attempt.address_text} ({_fault_text(fault)})",
+            f"cannot be reached at {attempt.address_and_port} ({_exception_message(fault)})",
             "See that it is up, that the address is right and that there is a route.",
         )
     if isinstance(fault, ConnectionResetError):
         return attempt.to_error(
-            f"({attempt.address_text}) broke off while logging in",
+            f"({attempt.address_and_port}) broke off while logging in",
             "See that host's own logs of sshd; it may limit how many log in at once.",
         )
     return attempt.to_error(
-        f"cannot be logged in to at {attempt.address_text} ({_fault_text(fault)})",
+        f"cannot be logged in to at {attempt.address_and_port} ({_exception_message(fault)})",
         "Correct the address, or the files that ~/.ssh/config names.",
     )
 
 
-def _fault_text(fault: Exception) -> str:
+def _exception_message(fault: Exception) -> str:
     text = (fault.strerror or str(fault)) if isinstance(fault, OSError) else str(fault)
     return excerpt(text or type(fault).__name__, 200).rstrip(".")
 

@@ -114,7 +114,7 @@ def check_files_contradict(view: ImportedView) -> CheckAnswer:
 @per_host(max_key="failed")
 def check_imported_key_operations_failed(view: ImportedView, host_index: int) -> CheckAnswer:
     """Whether operations failed that the tool's summary counts, or leaves out."""
-    client, where = view.clients[host_index], view.host_suffix_text(view.hosts[host_index])
+    client, where = view.clients[host_index], view.on_host_if_several(view.hosts[host_index])
     failed = sum(figure.failed for figure in client.figures)
     done = sum(
         (figure.count or 0) - (figure.failed if figure.failed_in_count else 0)
@@ -140,7 +140,7 @@ def _tool_error_answers(view: ImportedView) -> Iterator[CheckAnswer]:
     for host, client in zip(view.hosts, view.clients, strict=True):
         if client.errors:
             yield invalid_answer(
-                f"{view.imported_run.tool}{view.host_suffix_text(host)} reported errors: "
+                f"{view.imported_run.tool}{view.on_host_if_several(host)} reported errors: "
                 f"{client.errors[0]}",
                 host=host.host,
                 errors=len(client.errors),
@@ -232,7 +232,7 @@ def _reported_total_answers(view: ImportedView) -> Iterator[CheckAnswer]:
             figure.count for figure in view.clients[index].figures if figure.operation == operation
         )
         if count is not None:
-            where = view.host_suffix_text(view.hosts[index])
+            where = view.on_host_if_several(view.hosts[index])
             yield _claimed_total_answer(
                 f"{operation} latencies in the bins{where}", count, histogram.total
             )
@@ -284,7 +284,7 @@ def check_imported_reported_rates(view: ImportedView) -> CheckAnswer:
 def _reported_rate_answers(view: ImportedView) -> Iterator[CheckAnswer]:
     for host, client in zip(view.hosts, view.clients, strict=True):
         for figure in client.figures:
-            yield from _figure_rate_answers(figure, host.host, view.host_suffix_text(host))
+            yield from _figure_rate_answers(figure, host.host, view.on_host_if_several(host))
     for claim in (
         view.imported_run.claimed_totals if view.imported_run.summed_phase_count == 1 else ()
     ):
@@ -350,7 +350,7 @@ def check_imported_littles_law(view: ImportedView, host_index: int) -> CheckAnsw
         "off": abs(ratio - 1),
     }
     text = (
-        f"Rate x latency gives {computed:.3g} in flight{view.host_suffix_text(host)}, at "
+        f"Rate x latency gives {computed:.3g} in flight{view.on_host_if_several(host)}, at "
         f"most {asked} can be"
     )
     if ratio > IN_FLIGHT_MAX and view.imported_run.is_phase_of_group:
@@ -439,7 +439,7 @@ def _percentile_contradiction_answers(view: ImportedView) -> Iterator[CheckAnswe
     looked = False
     for index, (host, client) in enumerate(zip(view.hosts, view.clients, strict=True)):
         for figure in client.figures:
-            name = f"{figure.operation}{view.host_suffix_text(host)}"
+            name = f"{figure.operation}{view.on_host_if_several(host)}"
             looked = looked or bool(figure.percentiles)
             own = view.histograms.get((index, figure.operation))
             yield from _statistic_contradiction_answers(

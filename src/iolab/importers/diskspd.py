@@ -340,7 +340,7 @@ def _split_document_and_messages(text: str) -> tuple[str, tuple[str, ...]]:
     """The one document in the text, and what is said around it."""
     begin, last = text.find("<Results>"), text.rfind("</Results>")
     if begin < 0:
-        messages = _message_lines(text)
+        messages = _nonempty_lines_of_message(text)
         message = "The output holds no results of diskspd."
         if messages:
             message = f"The output holds no results of diskspd, but: {quoted_excerpt(messages[0])}."
@@ -351,10 +351,10 @@ def _split_document_and_messages(text: str) -> tuple[str, tuple[str, ...]]:
             f"The output of diskspd {message}.", "Keep all that one run prints, each by itself."
         )
     end = last + len("</Results>")
-    return text[begin:end], _message_lines(text[:begin] + "\n" + text[end:])
+    return text[begin:end], _nonempty_lines_of_message(text[:begin] + "\n" + text[end:])
 
 
-def _message_lines(text: str) -> tuple[str, ...]:
+def _nonempty_lines_of_message(text: str) -> tuple[str, ...]:
     lines = (excerpt(line, WORDS_LIMIT) for line in text.splitlines())
     return tuple(line for line in lines if line)[:MESSAGE_LINES_LIMIT]
 

@@ -402,7 +402,7 @@ class _FioRunReports(Record):
             paced=any(_has_rate_or_thinktime(job.options) for job in jobs),
             is_phase_of_group=any(is_option_on(job.options.get("group_reporting")) for job in jobs),
             missed_steady_state=next(
-                filter(None, map(_missed_steady_state_text, every.entries)), ""
+                filter(None, map(_missed_steady_state_criterion_text, every.entries)), ""
             ),
             notes=tuple(every.note_texts()),
         )
@@ -620,7 +620,7 @@ def _has_rate_or_thinktime(options: Mapping[str, str]) -> bool:
     )
 
 
-def _missed_steady_state_text(entry: JsonDict) -> str:
+def _missed_steady_state_criterion_text(entry: JsonDict) -> str:
     """What fio says of a steady state that it did not come to; empty for none."""
     steady = dict_or_empty(entry.get("steadystate"))
     if not steady or rounded_number(steady.get("attained")) != 0:

@@ -259,8 +259,8 @@ def _convert_options(job: JobDraft, remaining_options: Options) -> None:
     _convert_sizes(job, remaining_options, kb_base)
     _convert_cache_and_contents_options(job, remaining_options)
     _convert_rates(job, remaining_options, kb_base)
-    job.runtime = _pop_duration_with_notes(job, remaining_options, "runtime")
-    job.warmup = _pop_duration_with_notes(job, remaining_options, "ramp_time")
+    job.runtime = _pop_duration_and_add_notes(job, remaining_options, "runtime")
+    job.warmup = _pop_duration_and_add_notes(job, remaining_options, "ramp_time")
     if job.runtime is None:
         reason = "changed: fio ends after size bytes, here after the study's runtime"
         job.add_note("runtime", reason)
@@ -346,9 +346,9 @@ def _single_direction_index(job: JobDraft) -> int | None:
 
 
 def _convert_sizes(job: JobDraft, remaining_options: Options, kb_base: int) -> None:
-    block = _pop_block_bytes_with_notes(job, remaining_options, kb_base)
+    block = _pop_block_bytes_and_add_notes(job, remaining_options, kb_base)
     jobs = _pop_count_or_noted_one(job, remaining_options, "numjobs")
-    count, parts = _pop_filename_with_notes(job, remaining_options, jobs)
+    count, parts = _pop_filename_and_add_notes(job, remaining_options, jobs)
     if count is None:
         count = _pop_count_or_noted_one(job, remaining_options, "nrfiles")
     elif (files := remaining_options.pop("nrfiles", None)) is not None:
@@ -356,8 +356,8 @@ def _convert_sizes(job: JobDraft, remaining_options: Options, kb_base: int) -> N
     written = {
         name: remaining_options[name] for name in ("filesize", "size") if name in remaining_options
     }
-    each = _pop_option_bytes_with_notes(job, remaining_options, "filesize", kb_base)
-    total = _pop_option_bytes_with_notes(job, remaining_options, "size", kb_base)
+    each = _pop_option_bytes_and_add_notes(job, remaining_options, "filesize", kb_base)
+    total = _pop_option_bytes_and_add_notes(job, remaining_options, "size", kb_base)
     if each is not None and total is not None and total != each * count:
         reason = f"changed: {each * count} bytes, as files are used whole"
         job.add_note(f"size={written['size']}", reason)
@@ -383,7 +383,7 @@ def _convert_sizes(job: JobDraft, remaining_options: Options, kb_base: int) -> N
     job.workload_keys["numjobs"] = jobs
 
 
-def _pop_option_bytes_with_notes(
+def _pop_option_bytes_and_add_notes(
     job: JobDraft, remaining_options: Options, option: str, kb_base: int
 ) -> int | None:
     """The bytes of an option; None with a note where it is no size."""
@@ -407,7 +407,7 @@ def _note_decimal_unit(job: JobDraft, option: str, text: str, count: int, kb_bas
         job.add_note(option, f"{reason}; it counts k and KB by 1,024")
 
 
-def _pop_block_bytes_with_notes(job: JobDraft, remaining_options: Options, kb_base: int) -> int:
+def _pop_block_bytes_and_add_notes(job: JobDraft, remaining_options: Options, kb_base: int) -> int:
     """The size of a block, of several the smallest, with `bssplit` in the options of fio."""
     text, ranges = remaining_options.pop("bs", None), remaining_options.pop("bsrange", None)
     split = remaining_options.pop("bssplit", None)
@@ -421,7 +421,7 @@ def _pop_block_bytes_with_notes(job: JobDraft, remaining_options: Options, kb_ba
     if ranges is not None:
         if text is not None:
             job.add_note(f"bs={text}", "not needed: bsrange has the sizes")
-        return _smallest_bsrange_block_with_notes(job, ranges, kb_base)
+        return _smallest_bsrange_block_and_add_notes(job, ranges, kb_base)
     if text is None:
         return DEFAULT_BLOCK_BYTES
     values = [_parse_size(value or "4k", kb_base) for value in _read_write_trim_values(text, "4k")]
@@ -459,7 +459,7 @@ def _convert_bssplit_and_get_smallest_block(job: JobDraft, split: str, kb_base: 
     return min(sizes)
 
 
-def _smallest_bsrange_block_with_notes(job: JobDraft, bsrange: str, kb_base: int) -> int:
+def _smallest_bsrange_block_and_add_notes(job: JobDraft, bsrange: str, kb_base: int) -> int:
     values = [part.strip() for part in bsrange.split(",")]
     own = values[min(_single_direction_index(job) or 0, len(values) - 1)]
     ends = [_parse_size(end, kb_base) for end in re.split("[-:]", own)]
@@ -481,7 +481,7 @@ class _FileAndPartCounts(NamedTuple):
     part_count: int
 
 
-def _pop_filename_with_notes(
+def _pop_filename_and_add_notes(
     job: JobDraft, remaining_options: Options, job_count: int
 ) -> _FileAndPartCounts:
     """Where the job's data lies: how many files `filename` names, None without it.
@@ -598,7 +598,7 @@ def _read_write_trim_values(text: str, default: str) -> tuple[str, str, str]:
     return first, second, third
 
 
-def _pop_duration_with_notes(
+def _pop_duration_and_add_notes(
     job: JobDraft, remaining_options: Options, option: str
 ) -> Duration | None:
     text = remaining_options.pop(option, None)

@@ -87,7 +87,7 @@ def draft_study(study_id: str, file_name: str, text: str) -> StudyDraft:
 def _study_from_jobs(
     study_id: str, file_name: str, jobs: Sequence[JobDraft], file_notes: Sequence[OptionNote]
 ) -> StudyDraft:
-    notes = [*_merged_notes(jobs), *file_notes]
+    notes = [*_distinct_notes_with_jobs(jobs), *file_notes]
     able = [job for job in jobs if job.workload_keys]
     if not able:
         reasons = [note for note in notes if _IS_LOST.search(note.reason)][:REASONS_MAX]
@@ -108,7 +108,7 @@ def _study_from_jobs(
     shown_name = excerpt(file_name, NAME_CHARACTERS)
     lines = [
         f"# A study that does what {shown_name} does, as far as a study can.",
-        *_note_comment_lines(notes),
+        *_toml_comment_lines_of_notes(notes),
         "",
         "format = 1",
         f"id = {_toml_string(study_id)}",
@@ -147,7 +147,7 @@ def _longest_duration_and_notes(
     return text, [OptionNote(ALL_JOBS, option, reason)]
 
 
-def _merged_notes(jobs: Sequence[JobDraft]) -> Iterator[OptionNote]:
+def _distinct_notes_with_jobs(jobs: Sequence[JobDraft]) -> Iterator[OptionNote]:
     """Every note once, with all jobs that it is about."""
     about: dict[tuple[str, str], list[str]] = {}
     for job in jobs:
@@ -162,7 +162,7 @@ def _merged_notes(jobs: Sequence[JobDraft]) -> Iterator[OptionNote]:
         yield OptionNote(name, option, reason)
 
 
-def _note_comment_lines(notes: Sequence[OptionNote]) -> Iterator[str]:
+def _toml_comment_lines_of_notes(notes: Sequence[OptionNote]) -> Iterator[str]:
     """The notes by what became of the options, each line by line."""
     if notes:
         yield "# Options that are not as they were, and why:"

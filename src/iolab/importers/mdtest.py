@@ -138,7 +138,7 @@ def _run_of_row(
         *(
             text
             for text in mdtest_output.output_contradictions(output)
-            if _operation_text(row) in text
+            if _hyphenated_operation_name(row) in text
         ),
     )
     figures = OperationFigures(
@@ -154,7 +154,7 @@ def _run_of_row(
         tool="mdtest",
         version=excerpt(output.version, NAME_CHARACTERS),
         files=(section.file.name,),
-        notes=tuple(_run_notes(output)),
+        notes=tuple(_iteration_and_ending_notes(output)),
     )
     host = ImportedClientDetails(
         f"{section.file.name}:{row.line_number}",
@@ -162,7 +162,7 @@ def _run_of_row(
         errors=tuple(excerpt(error, SENTENCE_CHARACTERS) for error in errors),
     )
     return ForeignRun(
-        name=_operation_text(row),
+        name=_hyphenated_operation_name(row),
         details=details,
         clients=(ImportedClient("all tasks", host, runtime_s=seconds),),
         settings=tuple(_load_settings(section, output)),
@@ -172,14 +172,14 @@ def _run_of_row(
     )
 
 
-def _run_notes(output: mdtest_output.MdtestOutput) -> Iterator[str]:
+def _iteration_and_ending_notes(output: mdtest_output.MdtestOutput) -> Iterator[str]:
     if output.rule is not None:
         yield f"the mean of {output.iterations} iterations, {output.rule.value}"
     if not output.finished:
         yield "mdtest's last line, which marks its end, is missing"
 
 
-def _operation_text(row: _SummaryRow) -> str:
+def _hyphenated_operation_name(row: _SummaryRow) -> str:
     return row.operation.replace("_", "-")
 
 

@@ -119,7 +119,7 @@ def plan_imported_session(
                     None,
                     (
                         excerpt(name, NAME_CHARACTERS),
-                        _constant_load_text(group[0][1], name, varied),
+                        _unvaried_load_settings_text(group[0][1], name, varied),
                     ),
                 )
             ),
@@ -157,7 +157,9 @@ def plan_imported_session(
     return ImportedSession(study, Plan(STUDY_ID, digest, (), planned, budget, ()), tuple(placed))
 
 
-def _constant_load_text(foreign_run: ForeignRun, name: str, varied: Mapping[str, object]) -> str:
+def _unvaried_load_settings_text(
+    foreign_run: ForeignRun, name: str, varied: Mapping[str, object]
+) -> str:
     """What all runs of a workload did, as far as its axes do not say: access, block, depth."""
     axis = {
         **{name: str(value) for name, value in foreign_run.settings},

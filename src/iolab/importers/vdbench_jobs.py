@@ -340,8 +340,8 @@ def _convert_parameters(job: JobDraft, remaining_options: dict[str, str]) -> Non
     _convert_threads(job, remaining_options)
     _convert_open_flags(job, remaining_options)
     _convert_rate(job, remaining_options)
-    job.runtime = _pop_duration_with_notes(job, remaining_options, "elapsed") or _DEFAULT_ELAPSED
-    job.warmup = _pop_duration_with_notes(job, remaining_options, "warmup")
+    job.runtime = _pop_duration_and_add_notes(job, remaining_options, "elapsed") or _DEFAULT_ELAPSED
+    job.warmup = _pop_duration_and_add_notes(job, remaining_options, "warmup")
     for option, value in remaining_options.items():
         job.add_note(f"{option}={value}", _ignored_parameter_reason(option))
 
@@ -494,7 +494,7 @@ def _convert_rate(job: JobDraft, remaining_options: dict[str, str]) -> None:
         job.add_note(f"distribution={spread}", "changed: poisson, as arrivals are fixed or poisson")
 
 
-def _pop_duration_with_notes(
+def _pop_duration_and_add_notes(
     job: JobDraft, remaining_options: dict[str, str], option: str
 ) -> Duration | None:
     text = remaining_options.pop(option, None)

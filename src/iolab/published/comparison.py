@@ -342,11 +342,11 @@ def _ratio_table(
                 metric_value_text(share.measured),
                 interval_and_runs_text(share.measured, bare_rate=True),
                 _range_middle_text(share.published, pair.published_figure.unit),
-                _ratio_text(pair, FigureDivisorKind.WHOLE),
+                _ratio_and_interval_text(pair, FigureDivisorKind.WHOLE),
                 *(
                     text
                     for divisor_kind in bases
-                    for text in _per_divisor_cell_texts(pair, divisor_kind)
+                    for text in _measured_published_and_ratio_texts(pair, divisor_kind)
                 ),
                 verdict_cell(pair.verdict_level, anchor),
             )
@@ -362,7 +362,7 @@ def _per_divisor_column_headings(divisor_kind: FigureDivisorKind) -> tuple[str, 
     )
 
 
-def _per_divisor_cell_texts(
+def _measured_published_and_ratio_texts(
     figure: PublishedAndMeasuredFigure, divisor_kind: FigureDivisorKind
 ) -> tuple[str, str, str]:
     share = figure.ratio_by_divisor.get(divisor_kind)
@@ -371,7 +371,7 @@ def _per_divisor_cell_texts(
     return (
         metric_value_text(share.measured),
         _range_middle_text(share.published, figure.published_figure.unit),
-        _ratio_text(figure, divisor_kind),
+        _ratio_and_interval_text(figure, divisor_kind),
     )
 
 
@@ -379,7 +379,9 @@ def _range_middle_text(span: FigureRange, unit: str) -> str:
     return value_text(span.middle, unit)
 
 
-def _ratio_text(figure: PublishedAndMeasuredFigure, divisor_kind: FigureDivisorKind) -> str:
+def _ratio_and_interval_text(
+    figure: PublishedAndMeasuredFigure, divisor_kind: FigureDivisorKind
+) -> str:
     ratio = figure.ratio_by_divisor[divisor_kind].ratio
     if ratio.value is None:
         return DASH

@@ -111,7 +111,7 @@ def build_answer(
     )
     costs = cost_capacity_rows(brief, best_figures)
     labels = {name: style.label for name, style in brief.series_styles.items()}
-    failed = _failed_runs_text(brief)
+    failed = _failed_run_count_and_first_run_text(brief)
     quoted = {figure.run_key for figure in best_figures}
     quoted_codes = {
         figure.objection_code_and_text[0] for figure in best_figures if not figure.is_quotable
@@ -274,7 +274,7 @@ def _supported_latency_counts_sentence(brief: Brief, rows: Sequence[WorkloadRow]
     return f"Comparisons support {list_text(parts)}." if parts else ""
 
 
-def _failed_runs_text(brief: Brief) -> str:
+def _failed_run_count_and_first_run_text(brief: Brief) -> str:
     bad = [result for result in brief.results if result.status is not RunStatus.DONE]
     if not bad:
         return ""

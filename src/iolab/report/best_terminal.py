@@ -34,7 +34,7 @@ def best_table_line_count(best_figures: Sequence[BestFigure]) -> int:
     )
 
 
-def figures_of_first_lines(
+def figures_on_first_lines(
     best_figures: Sequence[BestFigure], line_count: int
 ) -> tuple[BestFigure, ...]:
     """The figures of so many lines."""
@@ -58,7 +58,7 @@ def hidden_lines_text(
     return f"{counted_noun(len(titles), 'more workload')} ({names})"
 
 
-def left_out_repeats_notes(
+def left_out_repeats_sentences(
     best_figures: Sequence[BestFigure], configuration_titles: Mapping[str, str]
 ) -> list[str]:
     """A line for each kind of figures of which not every repeat counts, with their names."""

@@ -30,7 +30,7 @@ from iolab.report.numbers import DASH, axis_name_text, metric_value_text, value_
 from iolab.report.phrases import (
     LEVEL_SENTENCES,
     ConfigurationNames,
-    load_step_text,
+    load_step_rate_change_text,
     point_place_phrase,
 )
 from iolab.report.short_names import short_configuration_names
@@ -235,11 +235,11 @@ def host_label_text(resource_use: ResourceUse) -> str:
 
 def busiest_resources_suffix(resources: RunResources) -> str:
     """The busiest resources in brackets: ` (device sda 40 % busy, busiest core 60 %)`."""
-    parts = [*_busiest_resource_texts(resources)]
+    parts = [*_busy_resource_texts(resources)]
     return f" ({', '.join(parts)})" if parts else ""
 
 
-def _busiest_resource_texts(resources: RunResources) -> Iterator[str]:
+def _busy_resource_texts(resources: RunResources) -> Iterator[str]:
     for resource, _, text in _RESOURCE_COLUMNS:
         use = resources.busiest_use(resource)
         if use is not None and use.share is not None and use.share >= BUSY_SHARE_SHOWN:
@@ -255,15 +255,15 @@ def _device_bottleneck_predicate(finding: BottleneckFinding) -> str:
     )
     return (
         f"{_verb_by_certainty(finding)} limited by {resource_and_host_text(use)}, {busy}: "
-        f"{_load_step_text(finding)}"
+        f"{_load_step_rate_change_text(finding)}"
     )
 
 
-def _load_step_text(finding: BottleneckFinding) -> str:
+def _load_step_rate_change_text(finding: BottleneckFinding) -> str:
     """What the step of load beyond the point did to the rate."""
     step = finding.decision.step
     return (
-        load_step_text(step.axis_name, step.load, step.next_load, step.rate_ratio)
+        load_step_rate_change_text(step.axis_name, step.load, step.next_load, step.rate_ratio)
         if step
         else "no more is given"
     )
@@ -390,7 +390,9 @@ def _queue_depth_one_bottleneck_predicate(finding: BottleneckFinding) -> str:
     # Its latency is that of the point, not of the one run that was watched.
     if flight is not None and flight.device_latency_share is not None:
         text += f", with {percent_text(flight.device_latency_share)} of its latency at the device"
-    return text if finding.decision.step is None else f"{text}: {_load_step_text(finding)}"
+    return (
+        text if finding.decision.step is None else f"{text}: {_load_step_rate_change_text(finding)}"
+    )
 
 
 def _unsaturated_load_predicate(finding: BottleneckFinding) -> str:
@@ -402,7 +404,7 @@ def _unsaturated_load_predicate(finding: BottleneckFinding) -> str:
         if use
         else ""
     )
-    tried = f"{_load_step_text(finding)}, and no more was tried{busy}"
+    tried = f"{_load_step_rate_change_text(finding)}, and no more was tried{busy}"
     return f"{_verb_by_certainty(finding)} not saturated: {tried}"
 
 
@@ -448,7 +450,7 @@ def _unobserved_bottleneck_predicate(finding: BottleneckFinding) -> str:
 
 def _load_step_without_busy_resource_text(finding: BottleneckFinding) -> str:
     return (
-        f"{_load_step_text(finding)} with no resource watched at its "
+        f"{_load_step_rate_change_text(finding)} with no resource watched at its "
         f"limit{busiest_resources_suffix(finding.resources)}"
     )
 
@@ -465,7 +467,7 @@ def _no_bottleneck_predicate(finding: BottleneckFinding) -> str:
     text = f"had no resource watched at its limit{busiest_resources_suffix(finding.resources)}"
     if finding.decision.step is None:
         return f"{text}; whether more load would raise the rate was not measured"
-    return f"{text}: {_load_step_text(finding)}"
+    return f"{text}: {_load_step_rate_change_text(finding)}"
 
 
 _CAUSE_TEXTS: Final[Mapping[BottleneckCause, Callable[[BottleneckFinding], str]]] = {
@@ -573,7 +575,7 @@ def bottlenecks_table(
                 _bottleneck_evidence_text(alike, rates),
                 " ".join(_most_helpful_next_steps(alike, points)),
             )
-            for cause, alike in _findings_by_name(known, _cause_text).items()
+            for cause, alike in _findings_by_name(known, _cause_and_device_text).items()
         ]
     )
     if unknown:
@@ -602,8 +604,8 @@ def _configuration_bottleneck_rows(
     rows = []
     for configuration, label in labels.items():
         of_configuration = [limit for limit in bottlenecks if limit.configuration == configuration]
-        for kind, alike in _findings_by_name(of_configuration, _cause_without_name_text).items():
-            by_cause = _findings_by_name(alike, _cause_text)
+        for kind, alike in _findings_by_name(of_configuration, _cause_without_device_text).items():
+            by_cause = _findings_by_name(alike, _cause_and_device_text)
             workloads = [titles.get(limit.workload, limit.workload) for limit in alike]
             rows.append(
                 row_of_cells(
@@ -623,7 +625,7 @@ def next_steps_table(
 
     Without rows for a single configuration, whose table of limits has the acts.
     """
-    alike_by_cause = _findings_by_name(bottlenecks, _cause_text_without_name_and_doubt)
+    alike_by_cause = _findings_by_name(bottlenecks, _cause_without_device_and_doubt_text)
     causes_by_step: dict[str, str] = {}
     for cause, alike in alike_by_cause.items() if len(study.configurations) > 1 else ():
         for step in _most_helpful_next_steps(alike, points):
@@ -673,7 +675,7 @@ def rows_with_bottleneck_texts(brief: Brief, rows: Sequence[WorkloadRow]) -> lis
     Then only with repeats that fell short of it.
     """
     limits = brief.bottlenecks
-    is_told_once = len({_cause_text(limit) for limit in limits}) < 2
+    is_told_once = len({_cause_and_device_text(limit) for limit in limits}) < 2
     shown = [
         limit
         for limit in limits
@@ -702,7 +704,7 @@ def _bottleneck_of_best_figure_text(finding: BottleneckFinding, workload_row: Wo
 
     A figure beyond it is told, and an interval that reaches beyond: no mean of long runs can.
     """
-    text = _cause_without_name_text(finding).removesuffix(" on the processors")
+    text = _cause_without_device_text(finding).removesuffix(" on the processors")
     use, figure = (
         finding.decision.limiting_use,
         workload_row.figure_of_configuration(finding.configuration),
@@ -734,7 +736,7 @@ def _bottleneck_of_best_figure_text(finding: BottleneckFinding, workload_row: Wo
 
 def bottlenecks_line(study: Study, bottlenecks: Sequence[BottleneckFinding]) -> str:
     """`processors (Read IOPS); device vda (all others)`: what limits the best points, in short."""
-    return _causes_or_point_counts_text(study, bottlenecks, bottlenecks)
+    return _causes_with_workloads_or_counts_text(study, bottlenecks, bottlenecks)
 
 
 def _causes_with_workloads_text(
@@ -742,7 +744,7 @@ def _causes_with_workloads_text(
     selected_bottlenecks: Sequence[BottleneckFinding],
     bottlenecks: Sequence[BottleneckFinding],
 ) -> str:
-    groups = _findings_by_name(selected_bottlenecks, _cause_text)
+    groups = _findings_by_name(selected_bottlenecks, _cause_and_device_text)
     parts = [
         f"{cause} ({_affected_workloads_text(study, alike, bottlenecks)})"
         for cause, alike in groups.items()
@@ -766,7 +768,7 @@ def bottlenecks_sentence(study: Study, bottlenecks: Sequence[BottleneckFinding])
         if lost and len(study.configurations) > 1:
             rest = f", not known in {len(lost)}"
         sentences.append(
-            f"Limited by: {_causes_or_point_counts_text(study, met, bottlenecks)}{rest}."
+            f"Limited by: {_causes_with_workloads_or_counts_text(study, met, bottlenecks)}{rest}."
         )
     if rising:
         several = counted_noun(len(bottlenecks), "best point")
@@ -804,7 +806,7 @@ def _shared_bottleneck_sentences(
             )
 
 
-def _causes_or_point_counts_text(
+def _causes_with_workloads_or_counts_text(
     study: Study,
     selected_bottlenecks: Sequence[BottleneckFinding],
     bottlenecks: Sequence[BottleneckFinding],
@@ -815,7 +817,7 @@ def _causes_or_point_counts_text(
     if len(line) <= SENTENCE_CHARACTERS_MAX or len(study.configurations) == 1:
         return line
     groups = sorted(
-        _findings_by_name(selected_bottlenecks, _cause_text_without_name_and_doubt).items(),
+        _findings_by_name(selected_bottlenecks, _cause_without_device_and_doubt_text).items(),
         key=lambda item: -len(item[1]),
     )
     several = f" of {counted_noun(len(bottlenecks), 'best point')}"
@@ -866,14 +868,16 @@ def _next_step_text(finding: BottleneckFinding, points: Sequence[PointSummary]) 
         == (finding.workload, finding.configuration)
     ]
     if finding.decision.cause is BottleneckCause.RATE:
-        return _next_rate_step_text(finding, own)
+        return _next_step_after_kept_rate_text(finding, own)
     tried = [point.key.axis_values for point in own if not point.is_trusted]
     if tried and finding.decision.cause in _UNPROVEN_CAUSES:
         return f"Repeat {point_place_phrase(tried[-1]) or 'it'}: its run was invalid or failed."
     return recommended_step_text(finding)
 
 
-def _next_rate_step_text(finding: BottleneckFinding, points: Sequence[PointSummary]) -> str:
+def _next_step_after_kept_rate_text(
+    finding: BottleneckFinding, points: Sequence[PointSummary]
+) -> str:
     """What to do about a rate that was kept: where a higher one was not, the limit is between."""
     lost = [
         (point, invalid)
@@ -914,7 +918,7 @@ def recommended_step_text(finding: BottleneckFinding) -> str:
         "figures for those of the limit.",
         BottleneckCause.DISK_LIMIT: "Leave out iops in [vm] to measure storage, or find the number "
         "of guests at which they no longer reach their limit.",
-        BottleneckCause.RATE: _higher_rate_step_text(finding),
+        BottleneckCause.RATE: _try_higher_rate_text(finding),
         BottleneckCause.PACE: "Leave out the pauses (thinktime).",
         BottleneckCause.ONE_AT_A_TIME: "Nothing, where the latency of one I/O is asked for; for a "
         "higher rate raise iodepth or numjobs.",
@@ -930,7 +934,7 @@ def recommended_step_text(finding: BottleneckFinding) -> str:
     return steps[finding.decision.cause]
 
 
-def _higher_rate_step_text(finding: BottleneckFinding) -> str:
+def _try_higher_rate_text(finding: BottleneckFinding) -> str:
     """Which rate to try, where the requested one was kept and no higher one was tried.
 
     Phases are compared at the rate that the study fixes.
@@ -962,9 +966,12 @@ def _bottleneck_evidence_text(
     the rate of the run that they are of, where `rate_text_by_run_key` has it.
     """
     cause = findings[0].decision.cause
-    parts = [*_cause_resource_use_evidence(findings), *_own_and_other_load_evidence(findings)]
+    parts = [
+        *_evidence_of_limiting_resource_use(findings),
+        *_evidence_of_own_and_other_load(findings),
+    ]
     if cause is BottleneckCause.UNWATCHED_RATE_LIMIT:
-        parts.insert(0, _one_rate_evidence_text(findings))
+        parts.insert(0, _equal_rates_of_repeats_text(findings))
     if cause is BottleneckCause.ENGINE:
         parts += [f"{_in_flight_of_requested_text(limit)} I/Os in flight" for limit in findings[:1]]
     if cause in (
@@ -972,7 +979,7 @@ def _bottleneck_evidence_text(
         BottleneckCause.DEVICE_OPEN,
         BottleneckCause.ONE_AT_A_TIME,
     ):
-        parts += _device_latency_evidence(findings)
+        parts += _evidence_of_device_latency_share(findings)
     if cause in _CAUSES_WITHOUT_RESOURCE:
         parts += [_most_used_resource_text(findings)]
     run = findings[0].run_keys[:1] if parts and len(findings) == 1 else ()
@@ -982,11 +989,11 @@ def _bottleneck_evidence_text(
         and not _is_rate_in_evidence_text(rate_text_by_run_key[run[0]], parts[0])
     ):
         parts[0] += f" (run of {rate_text_by_run_key[run[0]]})"
-    parts += _load_step_evidence(findings)
+    parts += _evidence_of_load_steps(findings)
     return "; ".join(filter(None, parts)) or DASH
 
 
-def _one_rate_evidence_text(findings: Sequence[BottleneckFinding]) -> str:
+def _equal_rates_of_repeats_text(findings: Sequence[BottleneckFinding]) -> str:
     """How close repeats are which an unknown limit holds, and how many of them fell short."""
     repeats = [own for limit in findings if (own := limit.decision.repeats) is not None]
     short = sum(len(own.rates_below_limit) for own in repeats)
@@ -1002,7 +1009,7 @@ def _is_rate_in_evidence_text(rate_text: str, evidence: str) -> bool:
     return f": {rate_text.removesuffix(' IOPS')} of " in evidence
 
 
-def _cause_resource_use_evidence(findings: Sequence[BottleneckFinding]) -> list[str]:
+def _evidence_of_limiting_resource_use(findings: Sequence[BottleneckFinding]) -> list[str]:
     """How much of the resource was used that the limit names; nothing of other limits."""
     resource = _CAUSE_RESOURCES.get(findings[0].decision.cause)
     text = next(
@@ -1021,11 +1028,11 @@ def _cause_resource_use_evidence(findings: Sequence[BottleneckFinding]) -> list[
         HostRole.HYPERVISOR
     }:
         text = f"the node's {text}"
-    of = _used_of_allowed_suffix(uses[0]) if len(findings) == 1 else ""
+    of = _used_of_allowed_rate_suffix(uses[0]) if len(findings) == 1 else ""
     return [f"{text.format(name=name, share=_share_range_text(shares))}{of}".replace("  ", " ")]
 
 
-def _used_of_allowed_suffix(resource_use: ResourceUse | None) -> str:
+def _used_of_allowed_rate_suffix(resource_use: ResourceUse | None) -> str:
     """`: 2.87 k of 3 k IOPS`, of which the share of a limit on a rate is made; else empty."""
     if (
         resource_use is None
@@ -1040,7 +1047,7 @@ def _used_of_allowed_suffix(resource_use: ResourceUse | None) -> str:
     return f": {value_text(used, unit, bare_rate=True)} of {value_text(allowed, unit)}"
 
 
-def _device_latency_evidence(findings: Sequence[BottleneckFinding]) -> list[str]:
+def _evidence_of_device_latency_share(findings: Sequence[BottleneckFinding]) -> list[str]:
     shares = [
         limit.resources.concurrency.device_latency_share
         for limit in findings
@@ -1052,13 +1059,13 @@ def _device_latency_evidence(findings: Sequence[BottleneckFinding]) -> list[str]
     return [f"{_share_range_text(measured)} of latency at the device"]
 
 
-def _load_step_evidence(findings: Sequence[BottleneckFinding]) -> list[str]:
+def _evidence_of_load_steps(findings: Sequence[BottleneckFinding]) -> list[str]:
     """What more load did to the only point, or how much the last step gave to several."""
     steps = [limit.decision.step for limit in findings if limit.decision.step is not None]
     if findings[0].decision.cause is BottleneckCause.LOAD and steps:
         return [_rising_rate_text(steps)]
     if len(findings) == 1:
-        return [_load_step_text(limit) for limit in findings if limit.decision.step]
+        return [_load_step_rate_change_text(limit) for limit in findings if limit.decision.step]
     if len(steps) < len(findings):
         return []
     low, high = (
@@ -1124,7 +1131,7 @@ def _most_used_resource_text(findings: Sequence[BottleneckFinding]) -> str:
     return f"no resource near its limit; the busiest: {text}"
 
 
-def _own_and_other_load_evidence(findings: Sequence[BottleneckFinding]) -> list[str]:
+def _evidence_of_own_and_other_load(findings: Sequence[BottleneckFinding]) -> list[str]:
     """What the load's own jobs and all else held of the processors, where these are the limit."""
     causes = (BottleneckCause.PROCESSORS, BottleneckCause.UNWATCHED_RATE_LIMIT)
     uses = [limit.decision.limiting_use for limit in findings if limit.decision.cause in causes]
@@ -1156,7 +1163,7 @@ def best_point_bottlenecks_table(
         (
             *_workload_cells(study, limit),
             Cell(point_place_phrase(limit.axis_values) or DASH),
-            Cell(_cause_text(limit)),
+            Cell(_cause_and_device_text(limit)),
             *(Cell(_resource_share_text(limit, resource)) for resource, _ in columns),
             Cell(_device_latency_share_cell_text(limit)),
             Cell(_in_flight_of_requested_text(limit)),
@@ -1214,7 +1221,7 @@ def _workload_cells(study: Study, finding: BottleneckFinding) -> tuple[Cell, ...
     return (workload, Cell(titles.get(finding.configuration, finding.configuration)))
 
 
-def _cause_text(finding: BottleneckFinding) -> str:
+def _cause_and_device_text(finding: BottleneckFinding) -> str:
     """The cause with the name of what it is, and whether an interval speaks against it."""
     decision = finding.decision
     name = (
@@ -1237,20 +1244,20 @@ def _cause_text(finding: BottleneckFinding) -> str:
     return f"{doubt}{_CAUSE_NAMES[decision.cause]}{f' {name}' if name else ''}"
 
 
-def _cause_text_without_name_and_doubt(finding: BottleneckFinding) -> str:
+def _cause_without_device_and_doubt_text(finding: BottleneckFinding) -> str:
     """The same without how sure a limit on a rate is."""
-    text = _cause_without_name_text(finding)
+    text = _cause_without_device_text(finding)
     is_rate = finding.decision.cause in _RATE_LIMIT_CAUSES
     return text.removeprefix("likely ") if is_rate else text
 
 
-def _cause_without_name_text(finding: BottleneckFinding) -> str:
+def _cause_without_device_text(finding: BottleneckFinding) -> str:
     """The cause without the name of what it is: an I/O limit, whichever."""
     use = finding.decision.limiting_use
     name = (
         use.name if use is not None and finding.decision.cause in _CAUSES_WITH_DEVICE_NAME else ""
     )
-    return _cause_text(finding).removesuffix(f" {name}").removesuffix(" of")
+    return _cause_and_device_text(finding).removesuffix(f" {name}").removesuffix(" of")
 
 
 def _resource_share_text(finding: BottleneckFinding, resource: Resource) -> str:

@@ -311,9 +311,9 @@ class LoadReport(ABC):
 
     def run_summary_text(self, result: RunResult, workload: Workload) -> str:  # noqa: ARG002 - of kinds with one
         """A run in a line: its rates, unless it has a figure."""
-        return self.operation_rates_text(result) or ""
+        return self.run_figures_text_if_not_iops(result) or ""
 
-    def operation_rates_text(self, result: RunResult) -> str | None:  # noqa: ARG002 - of kinds without one figure
+    def run_figures_text_if_not_iops(self, result: RunResult) -> str | None:  # noqa: ARG002 - of kinds without one figure
         """The rates of a run's operations in a line; None where IOPS and bandwidth tell it."""
         return None
 
@@ -423,7 +423,7 @@ class LoadReport(ABC):
         """Runs whose manifests are read although they may get no charts."""
         return ()
 
-    def engine_note_texts(self, brief: Brief) -> tuple[str, ...]:  # noqa: ARG002
+    def engine_build_texts(self, brief: Brief) -> tuple[str, ...]:  # noqa: ARG002
         """What is to be known of the engines, under the title."""
         return ()
 

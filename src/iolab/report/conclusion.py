@@ -59,7 +59,7 @@ def _best_value_for_money_sentence(brief: Brief, costs: Sequence[ConfigurationFi
     ends = "" if value.lead_interval is None else " to ".join(map(ratio_text, value.lead_interval))
     interval = f" ({ends})" if ends else ""
     lead = f"{ratio_text(value.lead_ratio)}{interval} the next best {what}"
-    turned = "".join(_storage_alone_best_value_suffix(row, best, titles) for row in rows[1:])
+    turned = "".join(_best_value_of_storage_alone_suffix(row, best, titles) for row in rows[1:])
     if value.is_undecided:
         why = (
             "another leads where each workload counts the same"
@@ -72,7 +72,7 @@ def _best_value_for_money_sentence(brief: Brief, costs: Sequence[ConfigurationFi
     return f"Best value: {name}, {lead}.{turned}"
 
 
-def _storage_alone_best_value_suffix(
+def _best_value_of_storage_alone_suffix(
     cost_capacity_row: ConfigurationFiguresRow, best: str, titles: Mapping[str, str]
 ) -> str:
     """Who is the best value for the money of storage alone, where that is another."""

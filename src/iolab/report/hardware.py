@@ -113,7 +113,7 @@ def host_table(facts: HostFacts) -> Table:
         else "",
     ]
     tools = [tool.version or f"{tool.name}: not found" for tool in facts.tools]
-    title = facts.machine.product_text
+    title = facts.machine.vendor_and_product_text
     rows = [
         *([row_of_cells("Machine", title)] if title else []),
         *([row_of_cells("Cloud", facts.cloud.summary_text)] if facts.cloud else []),
@@ -165,7 +165,7 @@ def _memory_text(memory: MemoryFacts) -> str:
 
 def _io_limits_text(facts: HostFacts) -> str:
     """What control groups allow of the devices below the target."""
-    return "; ".join(limit.limits_text for limit in facts.target_cgroup_io_limits)
+    return "; ".join(limit.device_and_io_limits_text for limit in facts.target_cgroup_io_limits)
 
 
 def stacked_devices_text(facts: HostFacts) -> str:
@@ -217,7 +217,7 @@ def _disk_row(disk: DiskFacts, target_device_names: tuple[str, ...]) -> tuple[Ce
         disk.serial or DASH,
         disk.firmware or DASH,
         format_bytes(disk.size_bytes),
-        disk.medium_text,
+        disk.medium_kind,
         disk.scheduler or DASH,
         f"{disk.logical_block_bytes} / {disk.physical_block_bytes} B",
         disk.pcie_link or DASH,
@@ -453,14 +453,14 @@ def measured_storage_caveat(study: Study, facts: Mapping[str, HostFacts]) -> str
 
 
 def _are_all_disks_virtual(disks: Sequence[DiskFacts]) -> bool:
-    return bool(disks) and all(disk.medium_text == VIRTUAL for disk in disks)
+    return bool(disks) and all(disk.medium_kind == VIRTUAL for disk in disks)
 
 
 def _disk_names_text(disks: Iterable[DiskFacts]) -> str:
     """Disks by what they are: `loop1 and loop2 (700 MiB, virtual)`."""
     names: dict[str, list[str]] = {}
     for disk in disks:
-        names.setdefault(f"{format_bytes(disk.size_bytes)}, {disk.medium_text}", []).append(
+        names.setdefault(f"{format_bytes(disk.size_bytes)}, {disk.medium_kind}", []).append(
             f"{disk.name} {disk.model}" if disk.model else disk.name
         )
     texts = (
@@ -576,7 +576,7 @@ def _one_host_fact_texts(host: HostFacts) -> tuple[str, ...]:
     """What a machine and its target are, by `_HOST_FACT_NAMES`."""
     kernel = host.kernel
     return (
-        host.machine.product_text or DASH,
+        host.machine.vendor_and_product_text or DASH,
         _cpu_text(host.cpu),
         _memory_text(host.memory),
         _network_ports_text(host),
@@ -594,7 +594,7 @@ def _disk_models_text(facts: HostFacts) -> str:
     """The disks below the target, or else all, counted by model and size."""
     below = facts.target.devices if facts.target else ()
     used = [disk for disk in facts.disks if disk.name in below] or list(facts.disks)
-    models = Counter((disk.model or disk.name, disk.size_bytes, disk.medium_text) for disk in used)
+    models = Counter((disk.model or disk.name, disk.size_bytes, disk.medium_kind) for disk in used)
     names = [
         f"{f'{number} × ' if number > 1 else ''}{model}, {format_bytes(size)} {medium}".strip()
         for (model, size, medium), number in models.items()

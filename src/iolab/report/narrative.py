@@ -417,21 +417,21 @@ _NEED_TEXTS: Final = {
 }
 
 
-def _best_rates_scope_suffix(recommendation: Recommendation) -> str:
+def _in_best_rates_suffix(recommendation: Recommendation) -> str:
     return (
         f" in best rates{_per_cost_suffix(recommendation)}{_over_workloads_suffix(recommendation)}"
     )
 
 
-def _weakest_side_scope_suffix(recommendation: Recommendation) -> str:
+def _where_weakest_suffix(recommendation: Recommendation) -> str:
     names = list_text([side.name for side in recommendation.need_dimensions])
     return f" where each is weakest of {names}{_per_cost_suffix(recommendation)}"
 
 
 _UNDECIDED_FIGURES: Final = {
-    BuyerNeed.PERFORMANCE: _best_rates_scope_suffix,
-    BuyerNeed.VALUE: _best_rates_scope_suffix,
-    BuyerNeed.BALANCE: _weakest_side_scope_suffix,
+    BuyerNeed.PERFORMANCE: _in_best_rates_suffix,
+    BuyerNeed.VALUE: _in_best_rates_suffix,
+    BuyerNeed.BALANCE: _where_weakest_suffix,
 }
 """Of what an undecided lead is."""
 

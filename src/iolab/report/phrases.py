@@ -565,7 +565,7 @@ def terabytes_text(size: float) -> str:
     return f"{size:,.0f} TB" if size >= 999.5 else f"{size:.3g} TB"
 
 
-def load_step_text(axis_name: str, load: int, next_load: int, rate_ratio: float) -> str:
+def load_step_rate_change_text(axis_name: str, load: int, next_load: int, rate_ratio: float) -> str:
     """What a step of load does to the rate: `from iodepth 8 to 16 the rate rises by 3 %`."""
     way = "rises" if rate_ratio >= 1 else "falls"
     return (

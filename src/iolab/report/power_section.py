@@ -11,9 +11,9 @@ from iolab.report.charts.chart import (
     ChartGroup,
     Figure,
     ReportSection,
-    error_bar_notes,
     figures_filling_page_width,
-    not_valid_mark_notes,
+    notes_on_error_bars,
+    notes_on_marks_of_not_valid_points,
 )
 from iolab.report.charts.palette import MUTED
 from iolab.report.charts.rows import (
@@ -106,8 +106,8 @@ def _rate_against_watts_chart(brief: Brief, workload: Workload) -> Figure | None
             for point in drawn
         ]
     )
-    notes = not_valid_mark_notes({point.verdict_level for point in drawn})
-    notes += error_bar_notes(
+    notes = notes_on_marks_of_not_valid_points({point.verdict_level for point in drawn})
+    notes += notes_on_error_bars(
         point.metrics[key] for point in drawn for key in (NODE_POWER_METRIC, rate_key)
     )
     if len(drawn) < len(rated):

@@ -82,7 +82,7 @@ def session_fact_rows(brief: Brief) -> tuple[tuple[str, str], ...]:
     notes = [
         text
         for kind in brief.kinds.reports_of_study(brief.study)
-        for text in kind.engine_note_texts(brief)
+        for text in kind.engine_build_texts(brief)
     ]
     hardware_rows = hardware_fact_rows(
         brief.study,

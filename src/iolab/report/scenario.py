@@ -510,7 +510,7 @@ def _fault_effect_predicates(
     whats = [f" of the {_changed_rate_unit_text(scenario)}", *([""] * len(losses))]
     costs = [
         f"{percent_text(1.0 - (share.value or 0.0))}{what} "
-        f"{_in_phase_phrase(phase, _rate_loss_doubt_suffix(share))}"
+        f"{_in_phase_phrase(phase, _why_rate_loss_is_unsure_suffix(share))}"
         for (phase, share), what in zip(losses, whats, strict=False)
     ]
     groups = [("stops reads or writes for", stops), ("costs", costs)]
@@ -547,7 +547,7 @@ def _in_phase_phrase(phase: PhaseFigures, doubt: str = "") -> str:
     return f"in phase '{phase.id}' ({format_duration_s(phase.seconds)}{doubt})"
 
 
-def _rate_loss_doubt_suffix(remaining_share: Metric) -> str:
+def _why_rate_loss_is_unsure_suffix(remaining_share: Metric) -> str:
     """Why what is lost of a rate is not sure; "" where it is."""
     if remaining_share.low is None or remaining_share.high is None:
         return ", uncertain: without an interval"

@@ -214,7 +214,7 @@ def _best_figures_answer(rows: Sequence[WorkloadRow], study: Study) -> StudyAnsw
     # An imported configuration has no name but the session's.
     name = TARGET if owner == DEFAULT_CONFIGURATION or title == study.title else title
     only = len(rows) == 1 and rows[0].title in study.title
-    lost = _unknown_figures_suffix([row.title for row in rows if row.best is None])
+    lost = _not_measurable_figures_suffix([row.title for row in rows if row.best is None])
     # A rate that was requested is no limit of the target.
     verb = (
         "serves"
@@ -240,7 +240,7 @@ def _best_figures_answer(rows: Sequence[WorkloadRow], study: Study) -> StudyAnsw
     return StudyAnswer(reached, " ".join(filter(None, details)))
 
 
-def _unknown_figures_suffix(titles: Sequence[str]) -> str:
+def _not_measurable_figures_suffix(titles: Sequence[str]) -> str:
     """Which figures are not measurable; what all their titles begin with is told once."""
     if not titles:
         return ""
@@ -364,13 +364,13 @@ def _interval_widths_suffix(best_figures: Sequence[BestFigure]) -> str:
     few = "".join(
         f"; {len(titles)} of {len(sound)} have "
         f"{'too few repeats for their spread' if why == TOO_FEW_REPEATS else why}"
-        f"{_few_titles_suffix(titles)}"
+        f"{_titles_suffix_if_few(titles)}"
         for why, titles in lacking.items()
     )
     return f" 95 % intervals of the figures: {reach}{few}."
 
 
-def _few_titles_suffix(titles: Iterable[str]) -> str:
+def _titles_suffix_if_few(titles: Iterable[str]) -> str:
     """Of which workloads that is, where they are few."""
     named = list(dict.fromkeys(titles))
     return f" ({list_text(named)})" if len(named) <= LACKING_SHOWN else ""

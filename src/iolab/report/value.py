@@ -108,7 +108,9 @@ def cost_row(configurations: Sequence[Configuration]) -> ConfigurationFiguresRow
     return _build_figures_row(
         f"{COST} of {_cost_parts_text(configurations)}",
         configurations,
-        lambda configuration: _money_text_and_amount(configuration, _total_cost(configuration)),
+        lambda configuration: _amount_with_currency_text_and_amount(
+            configuration, _total_cost(configuration)
+        ),
         None,
     )
 
@@ -126,7 +128,7 @@ def cost_per_terabyte_row(
             def cost_per_terabyte_text_and_amount(
                 configuration: Configuration, sizes: Mapping[str, float | None] = sizes
             ) -> tuple[str, float] | None:
-                return _money_text_and_amount(
+                return _amount_with_currency_text_and_amount(
                     configuration,
                     _quotient_if_known(_total_cost(configuration), sizes[configuration.id]),
                 )
@@ -150,7 +152,9 @@ def energy_cost_row(
         configuration: Configuration,
     ) -> tuple[str, float] | None:
         found = costs[configuration.id]
-        return _money_text_and_amount(configuration, found.cost_per_year if found else None)
+        return _amount_with_currency_text_and_amount(
+            configuration, found.cost_per_year if found else None
+        )
 
     of_clients = {cost.covers_only_clients for cost in costs.values() if cost is not None}
     if of_clients == {True, False}:
@@ -338,7 +342,7 @@ def _total_cost(configuration: Configuration) -> float | None:
     return None if configuration.cost is None else configuration.cost.total
 
 
-def _money_text_and_amount(
+def _amount_with_currency_text_and_amount(
     configuration: Configuration, amount: float | None
 ) -> tuple[str, float] | None:
     if not amount or configuration.cost is None:

@@ -349,9 +349,9 @@ class PhaseRunner:
         if event.action:
             await self._do_action_and_tell_if_unmounted(event, due_ns)
         else:
-            await self._do_neighbour_event(event, due_ns)
+            await self._start_or_limit_neighbour_load(event, due_ns)
 
-    async def _do_neighbour_event(self, event: EventPlan, due_ns: int) -> None:
+    async def _start_or_limit_neighbour_load(self, event: EventPlan, due_ns: int) -> None:
         """Begin a neighbour's load, or limit it."""
         owner = event.load_event or event.id
         hosts = self.neighbours.host_names(owner)

@@ -88,7 +88,7 @@ def latency_quantile_estimates(
         _quantile_errors(
             value,
             middle[_quantile_bins(cumulative, q)],
-            _excess_counts_beyond_quantile(counts, cell, q),
+            _excess_ios_per_second_beyond_quantile(counts, cell, q),
             edges,
         )
         for value, cell, q in zip(values, cells, [*qs, _MEDIAN], strict=True)
@@ -147,16 +147,18 @@ def _quantile_errors(
     return _QuantileErrors(down * stretch, up * stretch, 0.0)
 
 
-def _excess_counts_beyond_quantile(counts: Ints, cell: int, q: float) -> Floats:
+def _excess_ios_per_second_beyond_quantile(
+    counts_by_second_and_bin: Ints, quantile_bin: int, quantile: float
+) -> Floats:
     """By how many more I/Os of each second lie beyond a quantile's bin than of the whole run.
 
     The mean of this decides the quantile: to first order, it is as uncertain as that is. The bin
     itself counts as beyond where that comes closer to the share asked for.
     """
-    each = counts.sum(axis=1).astype(np.float64)
-    above = counts[:, cell + 1 :].sum(axis=1).astype(np.float64)
-    within = above + counts[:, cell]
-    far = min((above, within), key=lambda counted: abs(counted.sum() / each.sum() - (1 - q)))
+    each = counts_by_second_and_bin.sum(axis=1).astype(np.float64)
+    above = counts_by_second_and_bin[:, quantile_bin + 1 :].sum(axis=1).astype(np.float64)
+    within = above + counts_by_second_and_bin[:, quantile_bin]
+    far = min((above, within), key=lambda counted: abs(counted.sum() / each.sum() - (1 - quantile)))
     excess: Floats = far - far.sum() / each.sum() * each
     return excess
 

@@ -212,7 +212,7 @@ def hidden_storage_verdict_caps(
         host = facts_by_target.get(target.key)
         folder = None if host is None or target.serial is not None else host.target
         if folder is not None and folder.hidden:
-            layers = folder.layers_text
+            layers = folder.layers_or_fs_type_text
             hosts_by_layers.setdefault(layers, []).append(target.host)
             points[layers] = points.get(layers, frozenset()) | point_digests(
                 run.point

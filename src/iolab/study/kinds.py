@@ -196,7 +196,7 @@ class LoadStudyKind:
         """Why hosts or targets cannot serve it; mappings are by `Target.key`."""
         return []
 
-    def engine_faults(
+    def engine_program_faults(
         self,
         plan: Plan,  # noqa: ARG002 - of kinds whose engines are tools of hosts
         target: Target,  # noqa: ARG002 - as above

@@ -184,12 +184,16 @@ def agent_rights_faults(study: Study, target: Target, probe: TargetProbe | None)
     return faults
 
 
-def filesystem_faults(
-    study: Study, plan: Plan, target: Target, target_facts: TargetFacts | None, present_bytes: int
+def session_filesystem_faults(
+    study: Study,
+    plan: Plan,
+    target: Target,
+    target_facts: TargetFacts | None,
+    kept_image_bytes: int,
 ) -> list[Fault]:
     """Why no file system of the session's own can be made on a target that may be written.
 
-    `target_facts` are of the directory for the image, None for a device. `present_bytes` is what
+    `target_facts` are of the directory for the image, None for a device. `kept_image_bytes` is what
     the image that an earlier session kept there has already.
     """
     faults = []
@@ -215,7 +219,7 @@ def filesystem_faults(
         )
         hint = f"Set a larger target.image, or a smaller {_file_size_keys_text(plan)}."
         faults.append(Fault(message, hint))
-    missing = max(image - present_bytes, 0)
+    missing = max(image - kept_image_bytes, 0)
     if missing and target_facts.free_bytes < with_free_space_margin(missing):
         message = (
             f"{target_text} has {format_bytes(target_facts.free_bytes)} free, the image needs "
@@ -257,7 +261,7 @@ def require_plan_ready(
     HostError for a host or target that cannot serve, EngineError when only engines are at fault.
     """
     host_faults: list[Fault] = []
-    engine_faults: list[Fault] = []
+    engine_program_faults: list[Fault] = []
     for target in targets_of_study(study):
         host = facts_by_target.get(target.key)
         if host is None:
@@ -268,7 +272,7 @@ def require_plan_ready(
             continue
         if target.key == target.host:
             for kind in kinds.loads:
-                engine_faults += kind.engine_faults(plan, target, host)
+                engine_program_faults += kind.engine_program_faults(plan, target, host)
             host_faults += _io_buffer_memory_faults(study, plan, target, host)
             host_faults += _missing_mkfs_faults(study, target, host)
         if target.serial is not None:
@@ -276,7 +280,7 @@ def require_plan_ready(
             host_faults += device_faults(study, plan, target, device, host)
             host_faults += agent_rights_faults(study, target, probes.get(target.key))
             if study.target.make_xfs:
-                host_faults += filesystem_faults(study, plan, target, None, 0)
+                host_faults += session_filesystem_faults(study, plan, target, None, 0)
             continue
         there = (present_bytes or {}).get(target.key, 0)
         probe = probes.get(target.key)
@@ -289,10 +293,10 @@ def require_plan_ready(
         kind.readiness_faults(study, plan, facts_by_target, devices or {}) for kind in kinds.loads
     )
     host_faults += (*itertools.chain.from_iterable(own), *more_faults)
-    faults = (*host_faults, *engine_faults)
+    faults = (*host_faults, *engine_program_faults)
     if host_faults:
         raise HostError(refusal_text(faults), NOTHING_WRITTEN, faults)
-    if engine_faults:
+    if engine_program_faults:
         raise EngineError(refusal_text(faults), NOTHING_WRITTEN, faults)
 
 
@@ -354,7 +358,7 @@ def _target_faults(
     faults = _target_in_memory_faults(study, folder, target_text)
     faults += agent_rights_faults(study, target, probe)
     if study.target.make_xfs:
-        faults += filesystem_faults(study, plan, target, folder, present_bytes)
+        faults += session_filesystem_faults(study, plan, target, folder, present_bytes)
         # What counts is whether the XFS takes O_DIRECT, which it does.
         probe = probe and replace(probe, direct_error=None, direct_align_bytes=None)
     else:
@@ -423,7 +427,7 @@ def _target_in_memory_faults(
 ) -> list[Fault]:
     if not target_facts.in_memory or study.target.allow_memory:
         return []
-    message = f"{target_text} is {target_facts.layers_text}, which lives in memory."
+    message = f"{target_text} is {target_facts.layers_or_fs_type_text}, which lives in memory."
     hint = "Give a path on storage; or set target.allow_memory=true, and every result is invalid."
     return [Fault(message, hint)]
 

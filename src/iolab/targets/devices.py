@@ -209,10 +209,14 @@ async def make_or_reopen_file_system(
     workdir = WorkDirectory(
         host, made.dir, answered.target, target.key, outer_scratch_folder=scratch
     )
-    return CreatedFileSystem(workdir, host_facts, tuple(_file_system_notes(host.name, made)))
+    return CreatedFileSystem(
+        workdir, host_facts, tuple(_notes_on_kept_and_buffered_filesystem(host.name, made))
+    )
 
 
-def _file_system_notes(host_name: str, filesystem: FilesystemAnswer) -> Iterator[str]:
+def _notes_on_kept_and_buffered_filesystem(
+    host_name: str, filesystem: FilesystemAnswer
+) -> Iterator[str]:
     where = f"{excerpt(filesystem.dir)} on '{excerpt(host_name)}'"
     if filesystem.kept:
         yield f"The XFS that an earlier session kept is mounted again at {where}."

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.loads.fileio.engine_facts import FILE_ENGINES, FIO_ENGINE, NATIVE_ENGINE
-from iolab.loads.fileio.study import generator_limit_disabled_notes, generator_limit_time_items
+from iolab.loads.fileio.study import generator_limit_time_items, notes_on_disabled_generator_limit
 from iolab.loads.fileio.workload import (
     AccessPattern,
     IoArrivals,
@@ -114,6 +114,6 @@ def test_looks_that_are_left_out_cost_nothing_and_are_told() -> None:
     watched = usual.method.idle_watch_s
     assert plan.demand.seconds - shorter.demand.seconds == pytest.approx(looks + watched)
     assert plan.digest != shorter.digest
-    assert list(generator_limit_disabled_notes(usual, plan.points)) == []
-    (limit,) = generator_limit_disabled_notes(quick, shorter.points)
+    assert list(notes_on_disabled_generator_limit(usual, plan.points)) == []
+    (limit,) = notes_on_disabled_generator_limit(quick, shorter.points)
     assert "generator_limit" in limit

@@ -17,7 +17,7 @@ from iolab.loads.keyvalue.cost import (
     max_client_write_bytes_per_s,
     space_bytes_on_host,
 )
-from iolab.loads.keyvalue.problems import required_tools_by_program, tight_memory_limit_notes
+from iolab.loads.keyvalue.problems import notes_on_tight_memory_limits, required_tools_by_program
 from iolab.loads.keyvalue.workload import DatabaseSpec, DbBenchJob, KeyJob, KeyOperation, YcsbJob
 from iolab.registry import study_kinds
 from iolab.study.cost import run_overhead_seconds
@@ -190,25 +190,25 @@ def test_a_store_on_a_server_takes_space_where_the_server_is() -> None:
 def test_little_memory_is_noted_once_a_workload() -> None:
     text = db_bench('memory = "32m"', threads="[4, 8]")
     study = load(text)
-    (message,) = tight_memory_limit_notes(study, expand_points(study))
+    (message,) = notes_on_tight_memory_limits(study, expand_points(study))
     assert message.startswith("w threads=4 has 32 MiB, but")
     assert (
         list(
-            tight_memory_limit_notes(
+            notes_on_tight_memory_limits(
                 load(db_bench('memory = "1g"')), expand_points(load(db_bench()))
             )
         )
         == []
     )
     node = load(ycsb(more='[server]\nheap = "1g"\nmemory = "1200m"\n'), "server.kind=managed")
-    (message,) = tight_memory_limit_notes(node, expand_points(node))
+    (message,) = notes_on_tight_memory_limits(node, expand_points(node))
     assert message.startswith("the managed server has 1.17 GiB")
     assert "need 1.5 GiB" in message
     small = load(ycsb('memory = "64m"'))
-    assert len(list(tight_memory_limit_notes(small, expand_points(small)))) == 1
+    assert len(list(notes_on_tight_memory_limits(small, expand_points(small)))) == 1
     # The client's own memory does not matter where the store is elsewhere.
     elsewhere = load(ycsb('memory = "64m"'), "server.kind=managed")
-    assert list(tight_memory_limit_notes(elsewhere, expand_points(elsewhere))) == []
+    assert list(notes_on_tight_memory_limits(elsewhere, expand_points(elsewhere))) == []
 
 
 def test_what_hosts_are_asked_for() -> None:

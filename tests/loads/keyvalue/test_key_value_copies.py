@@ -7,7 +7,7 @@ import pytest
 from iolab.loads.keyvalue.cost import (
     Reflinks,
     compacted_store_bytes,
-    full_copy_notes,
+    notes_on_full_database_copies,
     plan_with_copy_costs,
 )
 from iolab.loads.keyvalue.workload import KeyJob
@@ -27,7 +27,9 @@ def added(text: str, *sets: str, reflinks: Reflinks = WHOLE) -> tuple[int, int]:
     more = plan_with_copy_costs(study, plan, reflinks, RATE).demand
     seconds = more.seconds - plan.demand.seconds
     assert sum(part for _, part in more.time_items) == pytest.approx(more.seconds)
-    assert bool(list(full_copy_notes(study, plan.runs, reflinks, RATE))) == (seconds > 0)
+    assert bool(list(notes_on_full_database_copies(study, plan.runs, reflinks, RATE))) == (
+        seconds > 0
+    )
     return round(seconds * RATE), more.write_bytes_estimate - plan.demand.write_bytes_estimate
 
 
@@ -42,7 +44,7 @@ def test_every_run_of_a_client_copies_its_database() -> None:
     size = size_of(text)
     assert added(text) == (3 * size, 3 * size)
     study = load(text)
-    (message,) = full_copy_notes(study, make_plan(study).runs, WHOLE, RATE)
+    (message,) = notes_on_full_database_copies(study, make_plan(study).runs, WHOLE, RATE)
     assert "database whole on 'local'" in message
 
 

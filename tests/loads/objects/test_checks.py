@@ -283,8 +283,8 @@ def test_load_without_contents_is_load() -> None:
     assert result.metrics["object_head_ops_per_s"].value == pytest.approx(2000)
     levels = {check.code: check.level for check in result.verdict.checks}
     assert levels["object-requests-failed"] is levels["engine-errors"] is VerdictLevel.VALID
-    line = report_kinds().report_of_result(result).operation_rates_text(result)
+    line = report_kinds().report_of_result(result).run_figures_text_if_not_iops(result)
     assert line is not None
     assert tells(line, "HEAD", "2 k", "400")
     whole = judged()
-    assert report_kinds().report_of_result(whole).operation_rates_text(whole) is None
+    assert report_kinds().report_of_result(whole).run_figures_text_if_not_iops(whole) is None

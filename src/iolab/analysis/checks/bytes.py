@@ -115,7 +115,8 @@ def device_byte_counts(view: RunView) -> tuple[DeviceByteCounts, ...] | None:
             return None
         groups.setdefault((facts.kernel.boot_id_or_host(host.host), names), []).append(index)
     return tuple(
-        _byte_counts_of_devices(view, names, members) for (_, names), members in groups.items()
+        _moved_and_claimed_bytes_of_devices(view, names, members)
+        for (_, names), members in groups.items()
     )
 
 
@@ -144,7 +145,7 @@ def counted_device_deltas(
     return tuple(delta for delta in deltas if delta.device in names)
 
 
-def _byte_counts_of_devices(
+def _moved_and_claimed_bytes_of_devices(
     view: RunView, device_names: tuple[str, ...], host_indexes: list[int]
 ) -> DeviceByteCounts:
     facts = view.facts_of_host(view.hosts[host_indexes[0]])
@@ -278,7 +279,8 @@ def check_bytes_moved(view: RunView) -> CheckAnswer:
         hidden = next((target for target in targets if target.hidden), None)
         if hidden is not None:
             return unchecked_answer(
-                f"what lies below {hidden.layers_text} cannot be seen, so no device is counted"
+                f"what lies below {hidden.layers_or_fs_type_text} cannot be seen, so no "
+                "device is counted"
             )
         return unchecked_answer(f"no block device of {file_systems} is counted on every host")
     return worst_answer(answer for group in groups for answer in _device_byte_answers(group))
@@ -502,12 +504,12 @@ def check_target_in_memory(view: RunView, host_index: int) -> CheckAnswer:
     evidence: EvidenceValues = {"host": host, "fs_type": target.fs_type, "device": target.device}
     if target.in_memory:
         return invalid_answer(
-            f"The target is {target.layers_text}, which lives in memory.", **evidence
+            f"The target is {target.layers_or_fs_type_text}, which lives in memory.", **evidence
         )
     if target.memory_backed:
         return indicative_answer(
             f"The blocks of {target.device} are memory of {host}: this measures a RAM disk "
-            f"({target.layers_text}).",
+            f"({target.layers_or_fs_type_text}).",
             **evidence,
         )
     return valid_answer(f"The target is {target.fs_type} on {target.mount_source}.", **evidence)
@@ -520,7 +522,7 @@ def check_hidden_layer(view: RunView, host_index: int) -> CheckAnswer:
     host, target = view.hosts[host_index].host, view.target_of_host(view.hosts[host_index])
     if target is None:
         return not_applicable_answer(f"The target of {host} is not known.", host=host)
-    layers = target.layers_text
+    layers = target.layers_or_fs_type_text
     evidence: EvidenceValues = {"host": host, "fs_type": target.fs_type, "layers": layers}
     below = f"What lies below '{target.path}' ({layers}) cannot be seen from {host}"
     if target.hidden and can_compare_with_storage_nodes(view):

@@ -68,7 +68,7 @@ def check_cpu_bound_client(view: RunView, host_index: int) -> CheckAnswer:
         "job_cpu_percent": None if job is None else 100 * job,
         "agent_cpu_share": view.mean_telemetry(host_index, "agent", None, "cpu_share"),
     }
-    where = view.host_suffix_text(host)
+    where = view.on_host_if_several(host)
     is_pinned = is_pinned_to_some_cores(host, view.facts_of_host(host))
     if cores is not None and is_pinned:
         where += " that the load may use"
@@ -89,7 +89,7 @@ def check_cpu_bound_client(view: RunView, host_index: int) -> CheckAnswer:
         )
     if job is not None and is_resource_full(Resource.JOB, job):
         return indicative_answer(
-            f"Each job{view.host_suffix_text(host)} used {percent_text(job)} of a core: the "
+            f"Each job{view.on_host_if_several(host)} used {percent_text(job)} of a core: the "
             "jobs may be the limit.",
             **evidence,
         )
@@ -140,7 +140,7 @@ def check_cpu_stolen(view: RunView, host_index: int) -> HostAnswer:
         return unchecked_answer(f"{host.host} has no telemetry of its cores")
     text = (
         f"The hypervisor took {percent_text(share)} of the processors' "
-        f"time{view.host_suffix_text(host)}"
+        f"time{view.on_host_if_several(host)}"
     )
     return answer_to_grade(text, host=host.host, steal_share=share)
 
@@ -167,12 +167,12 @@ def check_thermal_throttling(view: RunView, host_index: int) -> CheckAnswer:
     evidence: EvidenceValues = {"host": host.host, "throttle_events": events}
     if events > 0:
         return indicative_answer(
-            f"Processors{view.host_suffix_text(host)} were throttled for heat "
+            f"Processors{view.on_host_if_several(host)} were throttled for heat "
             f"{format_count(max(round(events), 1))} times.",
             **evidence,
         )
     return valid_answer(
-        f"No processor{view.host_suffix_text(host)} was throttled for heat.", **evidence
+        f"No processor{view.on_host_if_several(host)} was throttled for heat.", **evidence
     )
 
 
@@ -189,7 +189,7 @@ def _quota_throttling_answer(view: RunView, host_index: int) -> CheckAnswer:
     limited = [group for group in use.groups if group.quota_cores is not None and group.period_ns]
     if not limited:
         return valid_answer(
-            f"No quota of processor time is above the load{view.host_suffix_text(host)}."
+            f"No quota of processor time is above the load{view.on_host_if_several(host)}."
         )
     group = max(
         limited,
@@ -215,7 +215,7 @@ def _quota_throttling_answer(view: RunView, host_index: int) -> CheckAnswer:
     }
     text = (
         f"The quota of {group.quota_cores:.3g} cores of control group {group.path}"
-        f"{view.host_suffix_text(host)} "
+        f"{view.on_host_if_several(host)} "
         f"was used up in {percent_text(periods)} of its periods"
     )
     if periods < THROTTLED_GOOD:
@@ -276,7 +276,7 @@ def check_client_starved(view: RunView, host_index: int) -> CheckAnswer:
         "others_busy_share": others,
     }
     text = (
-        f"The engine's threads{view.host_suffix_text(host)} waited {percent_text(waited)} of "
+        f"The engine's threads{view.on_host_if_several(host)} waited {percent_text(waited)} of "
         "the time for "
         "a processor"
     )

@@ -197,13 +197,13 @@ def check_shared_target(view: RunView) -> CheckAnswer:
     for group in groups:
         if not group.is_one_claim:
             return indicative_answer(
-                f"{group.sharing_text}: each has what the others leave of it.",
+                f"{group.hosts_and_shared_storage_text}: each has what the others leave of it.",
                 **evidence,
                 hosts=list_text(group.hosts, HOSTS_NAMED),
                 storage=group.storage,
             )
     if groups:
-        return valid_answer(f"{groups[0].sharing_text}, as is meant.", **evidence)
+        return valid_answer(f"{groups[0].hosts_and_shared_storage_text}, as is meant.", **evidence)
     return valid_answer("No two pods are known to be on one disk.", **evidence)
 
 

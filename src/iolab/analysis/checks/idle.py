@@ -72,7 +72,7 @@ def _others_io_before_run_answer(
         _other_rate_ratio(proof.ios_per_s, IDLE_IOS_PER_S, run_ios / run_seconds),
     )
     text = (
-        f"Before the start {_watched_devices_text(view, host)} did "
+        f"Before the start {_busiest_watched_device_text(view, host)} did "
         f"{format_count(proof.ios_per_s)} IOPS "
         f"and {format_rate_bytes(proof.bytes_per_s)} for others"
     )
@@ -89,15 +89,15 @@ def _others_io_before_run_answer(
     return indicative_answer(f"{text}: {times} times the run's own.", **evidence)
 
 
-def _watched_devices_text(view: RunView, host: HostRun) -> str:
+def _busiest_watched_device_text(view: RunView, host: HostRun) -> str:
     """The devices that were watched, by their names where they are known; the busiest counts."""
     target = view.target_of_host(host)
     names = target.devices if target else ()
     if len(names) == 1:
-        return f"{names[0]}{view.host_suffix_text(host)}"
+        return f"{names[0]}{view.on_host_if_several(host)}"
     more = f" and {len(names) - DEVICES_NAMED} more" if len(names) > DEVICES_NAMED else ""
     named = f" of {', '.join(names[:DEVICES_NAMED])}{more}" if names else ""
-    return f"the busiest device{view.host_suffix_text(host)}{named}"
+    return f"the busiest device{view.on_host_if_several(host)}{named}"
 
 
 def _other_rate_ratio(other_rate: float, min_other_rate: float, run_rate: float) -> float:

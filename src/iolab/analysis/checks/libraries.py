@@ -36,14 +36,14 @@ def check_preloaded_library(view: RunView, host_index: int) -> Iterable[CheckAns
         return [not_applicable_answer(f"{host.host} does not show which libraries its load had.")]
     files = counted_noun(use.files, "mapped file")
     clean = valid_answer(
-        f"No library stands between the load{view.host_suffix_text(host)} and the kernel "
+        f"No library stands between the load{view.on_host_if_several(host)} and the kernel "
         f"({files} of {counted_noun(use.processes, 'process', 'processes')}).",
         host=host.host,
         files=use.files,
         processes=use.processes,
         spent_ms=use.spent_ns / 1e6,
     )
-    suffix = f"{view.host_suffix_text(host)}"
+    suffix = f"{view.on_host_if_several(host)}"
     return list(preload_answers(use.libraries, f"The load{suffix}", host.host)) or [clean]
 
 

@@ -32,7 +32,7 @@ PCIE_LINK: Final = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,3})?) GT/s x([0-9]{1,3})
 def check_line_rate(view: RunView, host_index: int) -> CheckAnswer:
     """Whether what is claimed fits through the ports or the links to the target."""
     host = view.hosts[host_index]
-    facts, where = view.facts_of_host(host), view.host_suffix_text(host)
+    facts, where = view.facts_of_host(host), view.on_host_if_several(host)
     rates = view.claimed_bytes_per_s(host_index)
     if facts is None or facts.target is None or not rates:
         return unchecked_answer(f"the target or the rates of {host.host} are not known")

@@ -57,7 +57,7 @@ def check_engine_stopped(view: RunView, host_index: int) -> CheckAnswer:
     sums = sum_load_halts(view, host_index)
     if sums is None:
         return valid_answer(
-            f"The engine{view.host_suffix_text(host)} was never stopped.", host=host.host
+            f"The engine{view.on_host_if_several(host)} was never stopped.", host=host.host
         )
     evidence: EvidenceValues = {
         "host": host.host,
@@ -69,7 +69,7 @@ def check_engine_stopped(view: RunView, host_index: int) -> CheckAnswer:
     }
     often = "once" if sums.halt_count == 1 else f"{format_count(sums.halt_count)} times"
     text = (
-        f"The engine{view.host_suffix_text(host)} stood still {often}, "
+        f"The engine{view.on_host_if_several(host)} stood still {often}, "
         f"for {sums.stopped_thread_s:.1f} s "
         f"({percent_text(sums.stopped_thread_share)} of the measured time), "
         f"first {sums.first_start_s:.1f} s after its start: {_CAUSES[sums.cause]}."

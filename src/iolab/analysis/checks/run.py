@@ -82,7 +82,7 @@ def check_run_unfinished(view: RunView) -> CheckAnswer:
 @per_host()
 def check_engine_errors(view: RunView, host_index: int) -> Iterator[CheckAnswer]:
     """Whether the engine ran without error for as long as it was asked to."""
-    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
+    host, where = view.hosts[host_index], view.on_host_if_several(view.hosts[host_index])
     totals = host.totals
     short = sum(way.short_ios + way.dropped_ios for way in engine_totals_by_direction(host) if way)
     window = view.load.measured_part.whole_run_windows[host_index]
@@ -173,7 +173,7 @@ def _engine_totals_answer(
     if host.error is not None:
         return lost_host_answer(host)
     if host.totals is None:
-        return unchecked_answer(f"the engine{view.host_suffix_text(host)} left no totals")
+        return unchecked_answer(f"the engine{view.on_host_if_several(host)} left no totals")
     claimed = sum(way.ios for way in engine_totals_by_direction(host) if way is not None)
     difference = max(abs(interval_ios - claimed), abs(interval_ios - binned)) / max(claimed, 1)
     evidence: EvidenceValues = {
@@ -185,14 +185,14 @@ def _engine_totals_answer(
     if difference > DISAGREE_GOOD:
         verdict = invalid_answer if difference > DISAGREE_BAD else indicative_answer
         return verdict(
-            f"Intervals{view.host_suffix_text(host)} hold {interval_ios} I/Os, their bins "
+            f"Intervals{view.on_host_if_several(host)} hold {interval_ios} I/Os, their bins "
             f"{binned}, "
             "the engine "
             f"claims {claimed}.",
             **evidence,
         )
     return valid_answer(
-        f"Intervals{view.host_suffix_text(host)} and bins add up to the engine's totals.",
+        f"Intervals{view.on_host_if_several(host)} and bins add up to the engine's totals.",
         **evidence,
     )
 
@@ -336,7 +336,7 @@ def check_verify_mismatch(view: RunView, host_index: int) -> Iterator[CheckAnswe
     elif verify is None or not verify.checked:
         if Direction.READ in view.job.data_directions:
             yield unchecked_answer(
-                f"no block was verified{view.host_suffix_text(host)}", host=host.host
+                f"no block was verified{view.on_host_if_several(host)}", host=host.host
             )
         yield not_applicable_answer("Blocks were stamped; none was read.", verified=True)
     else:
@@ -351,7 +351,7 @@ def check_verify_mismatch(view: RunView, host_index: int) -> Iterator[CheckAnswe
         if not verify.mismatched_blocks:
             yield valid_answer(
                 f"All {format_count(verify.checked)} blocks "
-                f"verified{view.host_suffix_text(host)} held what was "
+                f"verified{view.on_host_if_several(host)} held what was "
                 "written.",
                 **evidence,
             )
@@ -360,7 +360,7 @@ def check_verify_mismatch(view: RunView, host_index: int) -> Iterator[CheckAnswe
         first = first_mismatch_of_each_kind_text(verify.first_mismatch_texts)
         yield invalid_answer(
             f"{format_count(verify.mismatched_blocks)} of {format_count(verify.checked)} "
-            f"blocks{view.host_suffix_text(host)} "
+            f"blocks{view.on_host_if_several(host)} "
             f"did not hold what was written ({', '.join(counts)}). {first}".strip(),
             **evidence,
         )

@@ -296,12 +296,12 @@ def check_baseline_unsteady(view: RunView) -> CheckAnswer:
             continue
         return indicative_answer(
             f"{change.at_s.value:.0f} s into the first phase the "
-            f"{_changed_metric_text(figures)} came to {percent_text(change.ratio)} "
+            f"{_rate_or_p99_word(figures)} came to {percent_text(change.ratio)} "
             "of what it was.",
             at_s=change.at_s.value,
             ratio=change.ratio,
         )
-    return valid_answer(f"The {_changed_metric_text(figures)} of the first phase is one level.")
+    return valid_answer(f"The {_rate_or_p99_word(figures)} of the first phase is one level.")
 
 
 @check("change-unexplained", "A change without an event", needs_load=False, needs_phases=True)
@@ -314,13 +314,13 @@ def check_change_unexplained(view: RunView) -> CheckAnswer:
         if not change.cause and not _is_too_early_for_first_event(figures, change):
             return indicative_answer(
                 f"{change.at_s.value:.0f} s into the phases the "
-                f"{_changed_metric_text(figures)} came to {percent_text(change.ratio)} "
+                f"{_rate_or_p99_word(figures)} came to {percent_text(change.ratio)} "
                 "of what it was, and no event is near.",
                 at_s=change.at_s.value,
                 ratio=change.ratio,
             )
     count = counted_noun(len(figures.changes), "change")
-    return valid_answer(f"{count} of the {_changed_metric_text(figures)}, each near its cause.")
+    return valid_answer(f"{count} of the {_rate_or_p99_word(figures)}, each near its cause.")
 
 
 @check(
@@ -426,7 +426,7 @@ def _is_too_early_for_first_event(figures: ScenarioFigures, change: SeriesChange
     return (change.at_s.high or 0.0) + distance_s <= figures.phases[0].seconds
 
 
-def _changed_metric_text(figures: ScenarioFigures) -> str:
+def _rate_or_p99_word(figures: ScenarioFigures) -> str:
     return "rate" if figures.changed_metric == "iops" else "p99"
 
 

@@ -154,7 +154,8 @@ def check_missing_seconds(view: RunView, host_index: int) -> HostAnswer:
     whole_s = max(between_s, (window.seconds if window else 0.0) - edges_s)
     share = float(view.load.seconds[host_index]) / whole_s if whole_s > 0 else 0.0
     text = (
-        f"The intervals{view.host_suffix_text(host)} cover {percent_text(share)} of {whole_s:.1f} s"
+        f"The intervals{view.on_host_if_several(host)} cover {percent_text(share)} of "
+        f"{whole_s:.1f} s"
     )
     return answer_to_grade(text, host=host.host, covered_share=share, seconds=whole_s)
 
@@ -175,7 +176,7 @@ def check_percentile_support(view: RunView) -> CheckAnswer:
     if not lacking:
         return valid_answer(f"{format_count(total)} I/Os support every percentile.", **evidence)
     needs = ", ".join(
-        f"{_percentile_text(at)} ({format_count(ios_needed_for_percentile(at))})"
+        f"{_median_or_percentile_word(at)} ({format_count(ios_needed_for_percentile(at))})"
         for _, at in lacking
     )
     evidence |= {f"{name}_needs": ios_needed_for_percentile(at) for name, at in lacking}
@@ -185,7 +186,7 @@ def check_percentile_support(view: RunView) -> CheckAnswer:
     return verdict(text, **evidence)
 
 
-def _percentile_text(percent: float) -> str:
+def _median_or_percentile_word(percent: float) -> str:
     return "the median" if percent == 50.0 else f"p{percent:g}"
 
 

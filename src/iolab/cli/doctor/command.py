@@ -160,7 +160,7 @@ def _print_findings(findings: Sequence[tuple[str, Finding]], output_format: Outp
 
 
 def _check_and_print_fleet(
-    hosts: str, path: str | None, *, asks_cloud: bool, output_format: OutputFormat
+    hosts_option: str, target_path: str | None, *, asks_cloud: bool, output_format: OutputFormat
 ) -> Sequence[Finding]:
     import asyncio
 
@@ -171,9 +171,9 @@ def _check_and_print_fleet(
         inspect_fleet,
     )
 
-    require_absolute(path)
-    specs = read_hosts(hosts)
-    inspected = asyncio.run(inspect_fleet(specs, path, asks_cloud=asks_cloud))
+    require_absolute(target_path)
+    specs = read_hosts(hosts_option)
+    inspected = asyncio.run(inspect_fleet(specs, target_path, asks_cloud=asks_cloud))
     if output_format is not OutputFormat.TABLE:
         document = fleet_document(specs, inspected)
         print_document(output_format, document, document["findings"])

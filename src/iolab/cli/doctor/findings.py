@@ -181,11 +181,11 @@ def target_findings(facts: HostFacts, path: str) -> Iterator[Finding]:
     source = f"{target.fs_type} from {target.mount_source} at {target.mount_point}"
     if target.in_memory:
         hint = "Give a path on storage; what is measured here is memory."
-        message = f"{source} lives in memory: it is {target.layers_text}"
+        message = f"{source} lives in memory: it is {target.layers_or_fs_type_text}"
         yield Finding("file system", FindingState.FAULT, message, hint)
     elif target.memory_backed:
         hint = "Give a path on storage; what is measured here is a RAM disk."
-        message = f"{source} is on memory: {target.layers_text}"
+        message = f"{source} is on memory: {target.layers_or_fs_type_text}"
         yield Finding("file system", FindingState.NOTE, message, hint)
     elif target.fs_type == OVERLAY and (target.hidden or target.mount_point == "/"):
         hint = "Mount a volume there; until then results are of the container's own file system "
@@ -195,7 +195,10 @@ def target_findings(facts: HostFacts, path: str) -> Iterator[Finding]:
     elif target.hidden:
         hint = "Give a path on storage that this host sees: until then results are at best "
         hint += "indicative."
-        message = f"what lies below {path} ({target.layers_text}) cannot be seen from this host"
+        message = (
+            f"what lies below {path} ({target.layers_or_fs_type_text}) cannot be seen from this "
+            "host"
+        )
         yield Finding("file system", FindingState.NOTE, message, hint)
     elif target.network:
         hint = "Bytes are then compared with the network ports, not a device."
@@ -326,8 +329,8 @@ def machine_findings(facts: HostFacts) -> Iterator[Finding]:
     cpu, memory = facts.cpu, facts.memory
     threads = counted_noun(cpu.threads, "thread")
     message = f"{cpu.model}, {threads}, {format_bytes(memory.total_bytes)} of memory"
-    if facts.machine.product_text:
-        message = f"{facts.machine.product_text}: {message}"
+    if facts.machine.vendor_and_product_text:
+        message = f"{facts.machine.vendor_and_product_text}: {message}"
     yield Finding("machine", FindingState.OK, message)
     if facts.cloud is not None:
         yield Finding("cloud", FindingState.OK, facts.cloud.summary_text)
@@ -345,7 +348,7 @@ def cgroup_limit_findings(facts: HostFacts) -> Iterator[Finding]:
     """What control groups allow a load here of I/O and memory."""
     for limit in facts.target_cgroup_io_limits:
         hint = "A control group holds the load to this; results are of the limit, not the device."
-        yield Finding("I/O limits", FindingState.NOTE, limit.limits_text, hint)
+        yield Finding("I/O limits", FindingState.NOTE, limit.device_and_io_limits_text, hint)
     memory = facts.memory
     if memory.usable_bytes < memory.total_bytes:
         limit_text, total = format_bytes(memory.usable_bytes), format_bytes(memory.total_bytes)

@@ -210,10 +210,10 @@ def _pod_findings(hosts: Sequence[InspectedHost]) -> Iterator[FleetFinding]:
     places = _hosts_by_value(
         (pod.pod_node_and_limits_text or UNKNOWN_TEXT, host) for pod, host in pods
     )
-    message = _pod_values_text(places)
+    message = _values_with_pod_names_text(places)
     yield FleetFinding(names, Finding("pods", FindingState.OK, message))
     volumes = _hosts_by_value((pod.volume_text or UNKNOWN_TEXT, host) for pod, host in pods)
-    message = _pod_values_text(volumes)
+    message = _values_with_pod_names_text(volumes)
     classless = [pod for pod, _ in pods if not pod.storage_class]
     if not classless:
         yield FleetFinding(names, Finding("volumes", FindingState.OK, message))
@@ -225,11 +225,11 @@ def _pod_findings(hosts: Sequence[InspectedHost]) -> Iterator[FleetFinding]:
     for group in shared_pod_storage({host.spec.name: host.facts for host in hosts}):
         hint = "Run one pod a node, or ask for volumes on disks of their own."
         state = FindingState.OK if group.is_one_claim else FindingState.NOTE
-        message = f"{group.sharing_text}: each has what the others leave"
+        message = f"{group.hosts_and_shared_storage_text}: each has what the others leave"
         yield FleetFinding(group.hosts, Finding("shared target", state, message, hint))
 
 
-def _pod_values_text(hosts_by_value: Mapping[str, Sequence[InspectedHost]]) -> str:
+def _values_with_pod_names_text(hosts_by_value: Mapping[str, Sequence[InspectedHost]]) -> str:
     """Each value behind its pods; alone where all pods have it, which the row names."""
     if len(hosts_by_value) == 1:
         return next(iter(hosts_by_value))
@@ -300,14 +300,18 @@ def _role_comparison_findings(hosts: Sequence[InspectedHost], role: HostRole) ->
     yield _equality_finding("kernel", ((host.facts.kernel.release, host) for host in hosts), hint)
     hint = "Read results of each kind by itself; a phase ends with its slowest host."
     yield _equality_finding(
-        "processor", ((_processor_text(host.facts), host) for host in hosts), hint
+        "processor", ((_cpu_model_and_architecture_text(host.facts), host) for host in hosts), hint
     )
-    machines = [(host.facts.machine.product_text or UNKNOWN_TEXT, host) for host in hosts]
+    machines = [
+        (host.facts.machine.vendor_and_product_text or UNKNOWN_TEXT, host) for host in hosts
+    ]
     if any(title != UNKNOWN_TEXT for title, _ in machines):
         yield _equality_finding("machine", machines, hint)
     if any(host.facts.cloud for host in hosts):
         yield _equality_finding(
-            "cloud", ((_cloud_text(host.facts.cloud), host) for host in hosts), hint
+            "cloud",
+            ((_cloud_text_without_volume_names(host.facts.cloud), host) for host in hosts),
+            hint,
         )
     ports = [(fastest_port(host.facts), host) for host in hosts]
     hint = "See cables, transceivers and ports of the slower ones; the slowest decides a phase."
@@ -323,7 +327,7 @@ def _role_comparison_findings(hosts: Sequence[InspectedHost], role: HostRole) ->
     yield replace(finding, state=FindingState.NOTE, hint=hint) if slow else finding
 
 
-def _cloud_text(cloud: CloudFacts | None) -> str:
+def _cloud_text_without_volume_names(cloud: CloudFacts | None) -> str:
     """What hosts of one kind have in common: not the names of their volumes."""
     if cloud is None:
         return UNKNOWN_TEXT
@@ -332,7 +336,7 @@ def _cloud_text(cloud: CloudFacts | None) -> str:
     ).summary_text
 
 
-def _processor_text(facts: HostFacts) -> str:
+def _cpu_model_and_architecture_text(facts: HostFacts) -> str:
     return f"{facts.cpu.model} ({facts.kernel.architecture})"
 
 
@@ -516,13 +520,13 @@ def _host_facts_document(host: InspectedHost) -> dict[str, Any]:
         "clock_offset_ns": host.clock_offset.offset_ns,
         "clock_error_ns": host.clock_offset.error_ns,
         **{program.name: program.version_text(facts) for program in required_client_programs()},
-        "machine": facts.machine.product_text,
+        "machine": facts.machine.vendor_and_product_text,
         "cloud": facts.cloud.summary_text if facts.cloud else None,
         "kernel": facts.kernel.release,
         "path": host.path,
         "pod": facts.pod.pod_node_and_limits_text if facts.pod else None,
         "volume": facts.pod.volume_text if facts.pod else None,
-        "io_limits": [limit.limits_text for limit in facts.target_cgroup_io_limits],
+        "io_limits": [limit.device_and_io_limits_text for limit in facts.target_cgroup_io_limits],
         "fs_type": target.fs_type if target else None,
         "mount_source": target.mount_source if target else None,
         "free_bytes": target.free_bytes if target else None,

@@ -22,9 +22,9 @@ from iolab.importers.submissions.shared_rules import (
     EXPLAINS,
     QUESTIONS,
     SUPPORTS,
-    command_override_evidence,
+    evidence_from_host_counters,
+    evidence_of_command_overrides,
     first_file_name_and_count_text,
-    host_counter_evidence,
 )
 from iolab.importers.submissions.training_rules import total_host_memory_bytes
 from iolab.record import Record
@@ -58,17 +58,17 @@ class RankCheckpointTime(Record):
     seconds: float
 
 
-def checkpoint_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
+def evidence_on_checkpoint_row(row: SubmittedRow) -> Iterator[FileEvidence]:
     """Of each command's folder."""
     for folder in row.folders:
         for way in WAYS:
             if number_at_keys(folder.summary, "metric", f"{way}_checkpoint_io_mean_GB_per_second"):
-                yield from _checkpoint_direction_evidence(row, folder, way)
-        yield from command_override_evidence(row, folder)
-    yield from _save_load_gap_evidence(row)
+                yield from _evidence_on_save_or_load(row, folder, way)
+        yield from evidence_of_command_overrides(row, folder)
+    yield from _evidence_of_save_to_load_gap(row)
 
 
-def _checkpoint_direction_evidence(
+def _evidence_on_save_or_load(
     row: SubmittedRow, folder: ResultFolder, save_or_load: str
 ) -> Iterator[FileEvidence]:
     times = {
@@ -76,8 +76,8 @@ def _checkpoint_direction_evidence(
         for rank, document in folder.epoch_documents_by_rank.items()
     }
     times = {rank: each for rank, each in times.items() if each}
-    yield from _slowest_rank_evidence(row, folder, save_or_load, times)
-    yield from _mean_of_rates_evidence(row, folder, save_or_load)
+    yield from _evidence_on_slowest_rank_time(row, folder, save_or_load, times)
+    yield from _evidence_on_mean_of_rates(row, folder, save_or_load)
     size = number_at_keys(folder.summary, "metric", "checkpoint_size_GB")
     count = len(next(iter(times.values()), ()))
     claimed = size * GIB * count if size and count else None
@@ -87,17 +87,17 @@ def _checkpoint_direction_evidence(
         number_at_keys(folder.summary, "metric", f"{other}_checkpoint_io_mean_GB_per_second")
         is None
     ):
-        counted = list(host_counter_evidence(row, folder, claimed, WAYS[save_or_load]))
+        counted = list(evidence_from_host_counters(row, folder, claimed, WAYS[save_or_load]))
     else:
         counted = [
             each
-            for each in host_counter_evidence(row, folder, claimed, WAYS[save_or_load])
+            for each in evidence_from_host_counters(row, folder, claimed, WAYS[save_or_load])
             if each.kind is not EXPLAINS or "RDMA" in each.message
         ]
     yield from counted
     if save_or_load == "load":
-        yield from _fast_checkpoint_load_evidence(row, folder, times)
-        yield from _load_from_memory_evidence(
+        yield from _evidence_of_fast_loads(row, folder, times)
+        yield from _evidence_of_loads_from_memory(
             row, folder, do_counters_confirm_reads=any(each.kind is SUPPORTS for each in counted)
         )
 
@@ -121,7 +121,7 @@ def _checkpoint_time(entry: dict[str, Any]) -> RankCheckpointTime | None:
     return None if start is None or not seconds else RankCheckpointTime(start, seconds)
 
 
-def _slowest_rank_evidence(
+def _evidence_on_slowest_rank_time(
     row: SubmittedRow,
     folder: ResultFolder,
     save_or_load: str,
@@ -147,7 +147,7 @@ def _slowest_rank_evidence(
             "slowest-rank",
             CONTRADICTS,
             f"{save_or_load}: the slowest of {len(times_by_rank)} ranks took {slowest:.1f} s, "
-            f"{published:.1f} s are published{_rate_suffix_text(size, slowest)}.",
+            f"{published:.1f} s are published{_rate_suffix(size, slowest)}.",
             folder,
             place,
         )
@@ -156,16 +156,16 @@ def _slowest_rank_evidence(
         message = f"{save_or_load}: the slowest of {rank_text} took {slowest:.1f} s, as published."
         yield row.file_evidence("slowest-rank", SUPPORTS, message, folder, place)
     else:
-        yield from _start_spacing_evidence(
+        yield from _evidence_on_time_between_starts(
             row, folder, save_or_load, times_by_rank[min(times_by_rank)]
         )
 
 
-def _rate_suffix_text(size_gib: float | None, seconds: float) -> str:
+def _rate_suffix(size_gib: float | None, seconds: float) -> str:
     return f": {format_rate_bytes(size_gib * GIB / seconds)}" if size_gib and seconds else ""
 
 
-def _start_spacing_evidence(
+def _evidence_on_time_between_starts(
     row: SubmittedRow,
     folder: ResultFolder,
     save_or_load: str,
@@ -198,12 +198,12 @@ def _start_spacing_evidence(
     else:
         message = (
             f"{text}; the starts leave the slowest rank up to {bound:.1f} s"
-            f"{_rate_suffix_text(size, bound)}."
+            f"{_rate_suffix(size, bound)}."
         )
         yield row.file_evidence("slowest-rank", QUESTIONS, message, folder, place)
 
 
-def _mean_of_rates_evidence(
+def _evidence_on_mean_of_rates(
     row: SubmittedRow, folder: ResultFolder, save_or_load: str
 ) -> Iterator[FileEvidence]:
     """Bytes over time, beside the published mean of rates."""
@@ -231,7 +231,7 @@ def _mean_of_rates_evidence(
         yield row.file_evidence("mean-of-rates", EXPLAINS, f"{text}.", folder, place)
 
 
-def _fast_checkpoint_load_evidence(
+def _evidence_of_fast_loads(
     row: SubmittedRow,
     folder: ResultFolder,
     times_by_rank: Mapping[int, Mapping[str, RankCheckpointTime]],
@@ -259,7 +259,7 @@ def _fast_checkpoint_load_evidence(
         )
 
 
-def _load_from_memory_evidence(
+def _evidence_of_loads_from_memory(
     row: SubmittedRow, folder: ResultFolder, *, do_counters_confirm_reads: bool
 ) -> Iterator[FileEvidence]:
     """Loads of what the same command saved, where it fits into memory."""
@@ -283,7 +283,7 @@ def _load_from_memory_evidence(
         yield row.file_evidence("memory", QUESTIONS, message, folder, place)
 
 
-def _save_load_gap_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
+def _evidence_of_save_to_load_gap(row: SubmittedRow) -> Iterator[FileEvidence]:
     """The time between the command that saves and the one that loads."""
     spans = {
         way: (folder, folder.start_and_end_times)

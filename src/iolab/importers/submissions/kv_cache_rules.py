@@ -20,7 +20,7 @@ from iolab.importers.submissions.shared_rules import (
     EXPLAINS,
     QUESTIONS,
     SUPPORTS,
-    differing_override_evidence,
+    evidence_of_differing_overrides,
 )
 from iolab.record import Record
 from iolab.text import counted_noun
@@ -51,7 +51,7 @@ class KvCacheRankResult(Record):
     write_p50_ms: float | None
 
 
-def kv_cache_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
+def evidence_on_kv_cache_row(row: SubmittedRow) -> Iterator[FileEvidence]:
     """Of each option."""
     folder = row.folders[0]
     results = {
@@ -62,11 +62,11 @@ def kv_cache_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
     for name in sorted(options if isinstance(options, dict) else {}):
         if name.isdigit():
             own = {place: each for place, each in results.items() if place[0] == int(name)}
-            yield from _missing_rank_evidence(row, folder, name, own)
-            yield from _rank_sum_evidence(row, folder, name, own)
-            yield from _percentile_over_window_evidence(row, folder, name, own)
-            yield from _instant_sync_evidence(row, folder, name, own)
-    yield from _command_override_evidence(row, folder)
+            yield from _evidence_of_missing_ranks(row, folder, name, own)
+            yield from _evidence_on_mean_of_rank_sums(row, folder, name, own)
+            yield from _evidence_of_percentile_beyond_window(row, folder, name, own)
+            yield from _evidence_of_instant_syncs(row, folder, name, own)
+    yield from _evidence_of_command_overrides(row, folder)
 
 
 def _parse_rank_result(document: Document) -> KvCacheRankResult:
@@ -82,7 +82,7 @@ def _parse_rank_result(document: Document) -> KvCacheRankResult:
     )
 
 
-def _missing_rank_evidence(
+def _evidence_of_missing_ranks(
     row: SubmittedRow,
     folder: ResultFolder,
     option: str,
@@ -116,7 +116,7 @@ def _missing_rank_evidence(
         )
 
 
-def _rank_sum_evidence(
+def _evidence_on_mean_of_rank_sums(
     row: SubmittedRow,
     folder: ResultFolder,
     option: str,
@@ -151,7 +151,7 @@ def _rank_sum_evidence(
         )
 
 
-def _percentile_over_window_evidence(
+def _evidence_of_percentile_beyond_window(
     row: SubmittedRow,
     folder: ResultFolder,
     option: str,
@@ -173,7 +173,7 @@ def _percentile_over_window_evidence(
         )
 
 
-def _instant_sync_evidence(
+def _evidence_of_instant_syncs(
     row: SubmittedRow,
     folder: ResultFolder,
     option: str,
@@ -197,7 +197,9 @@ def _instant_sync_evidence(
             return
 
 
-def _command_override_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[FileEvidence]:
+def _evidence_of_command_overrides(
+    row: SubmittedRow, folder: ResultFolder
+) -> Iterator[FileEvidence]:
     """Users and seconds of the commands, beside those that are stored."""
     differing = []
     for name, pattern in (("num_users", _USERS), ("duration", _DURATION)):
@@ -206,11 +208,11 @@ def _command_override_evidence(row: SubmittedRow, folder: ResultFolder) -> Itera
         if stored is not None and used and used != [stored]:
             values = ", ".join(f"{value:g}" for value in used)
             differing.append(f"{name} = {values} (stored: {stored:g})")
-    yield from differing_override_evidence(row, folder, differing)
-    yield from _unknown_window_evidence(row, folder)
+    yield from evidence_of_differing_overrides(row, folder, differing)
+    yield from _evidence_of_unknown_window(row, folder)
 
 
-def _unknown_window_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[FileEvidence]:
+def _evidence_of_unknown_window(row: SubmittedRow, folder: ResultFolder) -> Iterator[FileEvidence]:
     """Nothing of the window is known where neither a rank's file nor a command tells it."""
     if not folder.rank_result_files and not folder.commands:
         message = "Neither ranks' files nor commands are in the tree: the window is not known."

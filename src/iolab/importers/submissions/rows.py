@@ -19,8 +19,8 @@ from iolab.importers.foreign_run import (
     ImportedRunDetails,
     OperationFigures,
 )
-from iolab.importers.submissions.checkpoint_rules import checkpoint_evidence
-from iolab.importers.submissions.kv_cache_rules import kv_cache_evidence
+from iolab.importers.submissions.checkpoint_rules import evidence_on_checkpoint_row
+from iolab.importers.submissions.kv_cache_rules import evidence_on_kv_cache_row
 from iolab.importers.submissions.result_folder import (
     SUMMARY,
     ResultFolder,
@@ -36,12 +36,12 @@ from iolab.importers.submissions.row import (
     row_status,
 )
 from iolab.importers.submissions.shared_rules import (
-    line_rate_evidence,
-    preloaded_library_and_writeback_evidence,
-    program_in_tree_evidence,
-    pruned_file_evidence,
+    evidence_of_preloads_and_writeback,
+    evidence_of_pruned_files,
+    evidence_on_line_rate,
+    evidence_on_program_in_tree,
 )
-from iolab.importers.submissions.training_rules import training_evidence
+from iolab.importers.submissions.training_rules import evidence_on_training_row
 from iolab.record import Record
 from iolab.text import counted_noun, excerpt
 from iolab.units import NS_PER_S
@@ -183,16 +183,16 @@ def _judged_row(row: SubmittedRow) -> JudgedRow:
 def _row_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
     match row.benchmark:
         case Benchmark.TRAINING:
-            yield from training_evidence(row)
+            yield from evidence_on_training_row(row)
         case Benchmark.CHECKPOINTING:
-            yield from checkpoint_evidence(row)
+            yield from evidence_on_checkpoint_row(row)
         case Benchmark.KV_CACHE:
-            yield from kv_cache_evidence(row)
-    yield from line_rate_evidence(row)
-    yield from preloaded_library_and_writeback_evidence(row)
-    yield from program_in_tree_evidence(row)
+            yield from evidence_on_kv_cache_row(row)
+    yield from evidence_on_line_rate(row)
+    yield from evidence_of_preloads_and_writeback(row)
+    yield from evidence_on_program_in_tree(row)
     # The last one: it tells what the others could not read.
-    yield from pruned_file_evidence(row)
+    yield from evidence_of_pruned_files(row)
 
 
 def _merge_evidence_by_key(evidence: Sequence[FileEvidence]) -> Iterator[FileEvidence]:

@@ -39,7 +39,7 @@ _MOUNT_OPTION: Final = re.compile(r"\b(nobarrier|barrier=0|data=writeback)\b")
 SHOWN_NAMES: Final = 3
 
 
-def host_counter_evidence(
+def evidence_from_host_counters(
     row: SubmittedRow, folder: ResultFolder, claimed_bytes: float | None, operation: str
 ) -> Iterator[FileEvidence]:
     """Bytes that interfaces and disks of the hosts counted, beside those that were claimed."""
@@ -128,7 +128,7 @@ def _counter_growth(
     )
 
 
-def line_rate_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
+def evidence_on_line_rate(row: SubmittedRow) -> Iterator[FileEvidence]:
     """The rate beside the sum of the clients' network interfaces in the system's description."""
     name, values = row.system_file_and_values
     interfaces: dict[str, dict[str, float]] = {}
@@ -162,7 +162,7 @@ def line_rate_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
     yield evidence
 
 
-def preloaded_library_and_writeback_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
+def evidence_of_preloads_and_writeback(row: SubmittedRow) -> Iterator[FileEvidence]:
     """Libraries that stored commands load before the program's own, and settings of writeback."""
     texts = [
         (folder, (folder.metadata_file_name, key), text)
@@ -219,7 +219,7 @@ def _evidence_of_preloaded_library(
             return row.file_evidence("preload", QUESTIONS, message, folder, file_and_key)
 
 
-def pruned_file_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
+def evidence_of_pruned_files(row: SubmittedRow) -> Iterator[FileEvidence]:
     """Files whose content was taken out, and files that cannot be read."""
     for folder in row.folders:
         pruned = folder.pruned_files
@@ -236,7 +236,7 @@ def pruned_file_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
             yield row.file_evidence("pruned-files", QUESTIONS, message, folder, (damaged[0], ""))
 
 
-def program_in_tree_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
+def evidence_on_program_in_tree(row: SubmittedRow) -> Iterator[FileEvidence]:
     """Whether the program that a run names is in the tree."""
     pool = row.tree / row.organization if row.tree is not None else None
     if pool is None or not pool.is_dir():
@@ -258,7 +258,9 @@ def program_in_tree_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
         )
 
 
-def command_override_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[FileEvidence]:
+def evidence_of_command_overrides(
+    row: SubmittedRow, folder: ResultFolder
+) -> Iterator[FileEvidence]:
     """Parameters that a command sets otherwise than they are stored."""
     parameters = folder.metadata.get("parameters")
     differing = []
@@ -268,10 +270,10 @@ def command_override_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterat
             stored = stored.get(key) if isinstance(stored, dict) else None
         if stored is not None and not _is_same_value(value, stored):
             differing.append(f"{path} = {excerpt(value, 40)} (stored: {excerpt(str(stored), 40)})")
-    yield from differing_override_evidence(row, folder, differing)
+    yield from evidence_of_differing_overrides(row, folder, differing)
 
 
-def differing_override_evidence(
+def evidence_of_differing_overrides(
     row: SubmittedRow, folder: ResultFolder, overridden_options: Sequence[str]
 ) -> Iterator[FileEvidence]:
     """A sentence of them all."""

@@ -21,8 +21,8 @@ from iolab.importers.submissions.shared_rules import (
     EXPLAINS,
     QUESTIONS,
     SUPPORTS,
-    command_override_evidence,
-    host_counter_evidence,
+    evidence_from_host_counters,
+    evidence_of_command_overrides,
 )
 from iolab.text import counted_noun, percent_text
 from iolab.units import GIB, MIB, format_bytes
@@ -49,20 +49,22 @@ UTILIZATION_SLACK: Final = 0.5
 LATER_EPOCHS_FASTER: Final = 1.10
 
 
-def training_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
+def evidence_on_training_row(row: SubmittedRow) -> Iterator[FileEvidence]:
     """Of each run that counts, and of all of them together."""
     for folder in row.scored_folders:
-        yield from _throughput_unit_evidence(row, folder)
-        yield from _epoch_time_evidence(row, folder)
-        yield from _utilization_evidence(row, folder)
-        counted = list(host_counter_evidence(row, folder, _nominal_read_bytes(folder), "read"))
+        yield from _evidence_on_throughput_unit(row, folder)
+        yield from _evidence_on_samples_per_epoch_time(row, folder)
+        yield from _evidence_on_utilization(row, folder)
+        counted = list(
+            evidence_from_host_counters(row, folder, _nominal_read_bytes(folder), "read")
+        )
         yield from counted
         do_counters_confirm_reads = any(each.kind is SUPPORTS for each in counted)
-        yield from _data_fits_in_memory_evidence(
+        yield from _evidence_on_data_and_memory_size(
             row, folder, do_counters_confirm_reads=do_counters_confirm_reads
         )
-        yield from command_override_evidence(row, folder)
-    yield from _first_epoch_evidence(row)
+        yield from evidence_of_command_overrides(row, folder)
+    yield from _evidence_of_slow_first_epoch(row)
 
 
 def nominal_sample_bytes(folder: ResultFolder) -> float | None:
@@ -83,7 +85,7 @@ def _nominal_read_bytes(folder: ResultFolder) -> float | None:
     return size * samples * epochs if size and samples and epochs else None
 
 
-def _throughput_unit_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[FileEvidence]:
+def _evidence_on_throughput_unit(row: SubmittedRow, folder: ResultFolder) -> Iterator[FileEvidence]:
     """Samples a second times bytes of a sample, in the unit of the key."""
     samples = number_at_keys(folder.summary, "metric", "train_throughput_mean_samples_per_second")
     rate = number_at_keys(folder.summary, "metric", "train_io_mean_MB_per_second")
@@ -108,7 +110,9 @@ def _throughput_unit_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterat
     )
 
 
-def _epoch_time_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[FileEvidence]:
+def _evidence_on_samples_per_epoch_time(
+    row: SubmittedRow, folder: ResultFolder
+) -> Iterator[FileEvidence]:
     """Samples of an epoch over its time, beside the published samples a second."""
     samples = samples_per_epoch(folder)
     published = number_at_keys(folder.summary, "metric", "train_throughput_mean_samples_per_second")
@@ -158,7 +162,7 @@ def _only_training_block_s(epoch: dict[str, Any]) -> float | None:
     return parse_finite_number(blocks[0].get("duration")) or None
 
 
-def _utilization_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[FileEvidence]:
+def _evidence_on_utilization(row: SubmittedRow, folder: ResultFolder) -> Iterator[FileEvidence]:
     """Accelerator utilization of whole epochs, beside the published one and its threshold."""
     published = number_at_keys(folder.summary, "metric", "train_au_mean_percentage")
     if published is None:
@@ -196,7 +200,7 @@ def _utilization_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[F
         yield row.file_evidence("utilization", EXPLAINS, message, folder, place)
 
 
-def _data_fits_in_memory_evidence(
+def _evidence_on_data_and_memory_size(
     row: SubmittedRow, folder: ResultFolder, *, do_counters_confirm_reads: bool
 ) -> Iterator[FileEvidence]:
     """The data beside the memory of all clients."""
@@ -240,7 +244,7 @@ def total_host_memory_bytes(folder: ResultFolder) -> float | None:
     return own_kib * 1024 * hosts if own_kib else None
 
 
-def _first_epoch_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
+def _evidence_of_slow_first_epoch(row: SubmittedRow) -> Iterator[FileEvidence]:
     """Epochs that are faster than the first in all runs: data stayed in a cache."""
     key = "train_throughput_samples_per_second"
     rates = [numbers_at_keys(each.summary, "metric", key) for each in row.scored_folders]

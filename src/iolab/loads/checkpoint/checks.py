@@ -56,7 +56,7 @@ ALIKE_SHARE: Final = 0.1
 def check_checkpoint_engine_errors(view: CheckpointView, host_index: int) -> Iterator[CheckAnswer]:
     """engine-errors of checkpoint load: it ends with its work, and not at a time."""
     host = view.hosts[host_index]
-    where = view.host_suffix_text(host)
+    where = view.on_host_if_several(host)
     evidence: EvidenceValues = {
         "host": host.host,
         "exit_code": host.exit_code,

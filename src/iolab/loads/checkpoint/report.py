@@ -50,7 +50,7 @@ class CheckpointReport(SingleFigureReport):
         save = result.metrics.get(SAVE.key)
         return save is not None and save.value is not None
 
-    def operation_rates_text(self, result: RunResult) -> str:
+    def run_figures_text_if_not_iops(self, result: RunResult) -> str:
         """The time of each phase."""
         return ", ".join(
             f"{name} {text}" for name, text in _phase_time_names_and_texts(result.metrics)

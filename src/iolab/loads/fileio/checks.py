@@ -109,7 +109,7 @@ def check_coordinated_omission(view: RunView, host_index: int) -> CheckAnswer:
     evidence["full_seconds"] = full
     text = (
         f"{percent_text(achieved)} of {format_count(target)} IOPS were "
-        f"kept{view.host_suffix_text(host)} with "
+        f"kept{view.on_host_if_several(host)} with "
         f"{measured.in_flight:.3g} of {job.iodepth_per_client} I/Os in flight"
     )
     if achieved < ACHIEVED_MIN or measured.in_flight >= IN_FLIGHT_MAX * job.iodepth_per_client:
@@ -153,7 +153,7 @@ def _target_rate_reached_answer(view: RunView, host_index: int, job: Job) -> Che
     }
     text = (
         f"{percent_text(achieved)} of {format_count(target)} IOPS were "
-        f"kept{view.host_suffix_text(host)}"
+        f"kept{view.on_host_if_several(host)}"
     )
     # A trace has its own rate in every part of it.
     if unreached or (achieved < ACHIEVED_MIN and not job.trace):
@@ -222,7 +222,7 @@ def check_depth_not_reached(view: RunView, host_index: int) -> HostAnswer:
             "The load is paced, so the queue is not meant to be full.", paced=True
         )
     host = view.hosts[host_index]
-    job, where = Job.require_type(view.job), view.host_suffix_text(host)
+    job, where = Job.require_type(view.job), view.on_host_if_several(host)
     if host.totals and host.totals.generator and host.totals.generator.depth_asked:
         return _granted_depth_answer(host.totals.generator, host.host, where)
     shares: Mapping[str, float] = dict(host.totals.depth_percent) if host.totals else {}
@@ -288,7 +288,7 @@ def check_littles_law(view: RunView, host_index: int) -> CheckAnswer:
         "asked": measured.requested_depth,
         "edge": measured.window_edge_tolerance_share,
     }
-    mean = f"{measured.in_flight:.3g} I/Os were in flight{view.host_suffix_text(host)}"
+    mean = f"{measured.in_flight:.3g} I/Os were in flight{view.on_host_if_several(host)}"
     if not job.is_closed_loop:
         return not_applicable_answer(f"The load is paced: on average {mean}.", **evidence)
     text = (
@@ -362,7 +362,7 @@ def check_generator_late(view: RunView, host_index: int) -> CheckAnswer:
     generator = _generator_totals(host)
     if generator is None or generator.lateness is None:
         return unchecked_answer(
-            f"the engine{view.host_suffix_text(host)} told no lateness", host=host.host
+            f"the engine{view.on_host_if_several(host)} told no lateness", host=host.host
         )
     ways = [int(way) for way in DIRECTIONS]
     response_ns = view.load.histogram([host_index], ways).percentile_ns(99.0)
@@ -380,7 +380,8 @@ def check_generator_late(view: RunView, host_index: int) -> CheckAnswer:
         "share": share,
     }
     text = (
-        f"99 % of the I/Os{view.host_suffix_text(host)} were at most {format_ns(late.p99_ns)} late"
+        f"99 % of the I/Os{view.on_host_if_several(host)} were at most {format_ns(late.p99_ns)} "
+        "late"
     )
     if late.machine_p99_ns is not None:
         text += f" (the machine alone: {format_ns(late.machine_p99_ns)})"
@@ -411,11 +412,11 @@ def check_near_generator_limit(view: RunView, host_index: int) -> HostAnswer:
     host, seconds = view.hosts[host_index], float(view.load.seconds[host_index])
     engine = Job.require_type(view.record.run.point.job_on_host(host.host)).engine
     if host.generator_limit_fault:
-        why = f"{engine} did not make its load on the null target{view.host_suffix_text(host)}"
+        why = f"{engine} did not make its load on the null target{view.on_host_if_several(host)}"
         return unchecked_answer(f"{why} ({host.generator_limit_fault})", host=host.host)
     if host.generator_limit_iops is None:
         return not_applicable_answer(
-            f"No limit of {engine} is known{view.host_suffix_text(host)}.", host=host.host
+            f"No limit of {engine} is known{view.on_host_if_several(host)}.", host=host.host
         )
     if seconds <= 0:
         return not_applicable_answer(
@@ -424,7 +425,7 @@ def check_near_generator_limit(view: RunView, host_index: int) -> HostAnswer:
     iops = float(view.load.ios[host_index].sum()) / seconds
     share = iops / host.generator_limit_iops
     return answer_to_grade(
-        f"The load{view.host_suffix_text(host)} was {percent_text(share)} of the "
+        f"The load{view.on_host_if_several(host)} was {percent_text(share)} of the "
         f"{format_count(host.generator_limit_iops)} IOPS that {engine} makes there on a null "
         "target",
         f": {engine} may be the limit",
@@ -444,7 +445,7 @@ def _generator_totals(host: HostRun) -> GeneratorTotals | None:
 def check_files_changed(view: RunView, host_index: int) -> CheckAnswer:
     """Whether the files on which the load worked were the same, and as large, at its end."""
     host = view.hosts[host_index]
-    files, where = host.files, view.host_suffix_text(host)
+    files, where = host.files, view.on_host_if_several(host)
     if files is None:
         return not_applicable_answer(
             f"The files of {host.host} are not compared: none, or trimmed."

@@ -514,7 +514,7 @@ def add_fleet_rate_faults(document: StudyDocument, study: Study) -> None:
             )
             shares.setdefault((point.workload, fleet_rate), set()).add(jobs)
     for (workload, fleet_rate), counts in shares.items():
-        message = _unshareable_rate_text(fleet_rate, counts)
+        message = _why_rate_is_unshareable_text(fleet_rate, counts)
         if message:
             where = ("workload", places[workload])
             message = (
@@ -529,7 +529,7 @@ def add_fleet_rate_faults(document: StudyDocument, study: Study) -> None:
             )
 
 
-def _unshareable_rate_text(fleet_rate_iops: int, job_counts: Iterable[int]) -> str:
+def _why_rate_is_unshareable_text(fleet_rate_iops: int, job_counts: Iterable[int]) -> str:
     """Why so many jobs cannot share it: not in whole I/Os a second, or more than one may have."""
     odd = sorted(jobs for jobs in job_counts if fleet_rate_iops % max(jobs, 1))
     if odd:

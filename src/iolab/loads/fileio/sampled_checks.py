@@ -256,7 +256,7 @@ def _claimed_bytes_per_io_answers(view: RunView) -> Iterator[CheckAnswer]:
                     # Reports of an engine that did not end well are taken while it counts.
                     short += job.iodepth_per_client + abs(totals.ios - ios if totals else 0)
                 yield _claimed_bytes_per_io_answer(
-                    job, way, ios, moved, short, host.host, view.host_suffix_text(host)
+                    job, way, ios, moved, short, host.host, view.on_host_if_several(host)
                 )
 
 
@@ -467,7 +467,7 @@ def _sampled_request_size_answers(view: RunView) -> Iterator[CheckAnswer]:
             }
             message = (
                 f"{percent_text(share)} of {format_count(trace.bios)} sampled I/Os "
-                f"{_WORDS[way]}{view.host_suffix_text(host)} were smaller than "
+                f"{_WORDS[way]}{view.on_host_if_several(host)} were smaller than "
                 f"{format_bytes(least)}"
             )
             if share > SMALL_SHARE:
@@ -519,7 +519,7 @@ def check_access_pattern(view: RunView, host_index: int) -> Iterator[CheckAnswer
     host = _without_partial_device_sample(view, view.hosts[host_index])
     job, where = (
         Job.require_type(view.record.run.point.job_on_host(host.host)),
-        view.host_suffix_text(host),
+        view.on_host_if_several(host),
     )
     if host.trace is None or host.trace.reason:
         yield missing_sample_answer(host, "Which places were accessed", where)
@@ -818,7 +818,7 @@ def _histogram_consistency_answers(
             "least_ns_mean": least / total,
             "most_ns_mean": most / total,
         }
-        subject = f"of its {direction_ios_noun(way)}{view.host_suffix_text(host)}"
+        subject = f"of its {direction_ios_noun(way)}{view.on_host_if_several(host)}"
         # The last bin takes all that is longer.
         if claimed_ns < (1 - SUM_SHARE) * least or (
             claimed_ns > (1 + SUM_SHARE) * most and not counts[BIN_COUNT - 1]
@@ -865,7 +865,7 @@ def _device_latency_answers(view: RunView, host_index: int, bins: Ints) -> Itera
     host = _without_partial_device_sample(view, view.hosts[host_index])
     job, where = (
         Job.require_type(view.record.run.point.job_on_host(host.host)),
-        view.host_suffix_text(host),
+        view.on_host_if_several(host),
     )
     if not job.direct:
         yield not_applicable_answer("The page cache stands between the engine and the device.")
@@ -1044,7 +1044,7 @@ def _mean_latency_answer(
 ) -> CheckAnswer:
     """Without a sample: the mean of the device's counts, where they are those of this load."""
     host = _without_partial_device_sample(view, view.hosts[host_index])
-    where = view.host_suffix_text(host)
+    where = view.on_host_if_several(host)
     trace = host.trace.direction_trace(direction) if host.trace else None
     unknown = (
         missing_sample_answer(host, "How long the device took for each I/O", where)

@@ -142,7 +142,9 @@ class FileIoStudyKind(LoadStudyKind):
             seconds_range=seconds_range,
         )
 
-    def engine_faults(self, plan: Plan, target: Target, host_facts: HostFacts) -> list[Fault]:
+    def engine_program_faults(
+        self, plan: Plan, target: Target, host_facts: HostFacts
+    ) -> list[Fault]:
         """Those of programs that jobs of the host need."""
         points = plan.points_and_neighbour_points
         engines = (p.job.engine for p in points if p.configuration in target.configurations)
@@ -160,16 +162,16 @@ class FileIoStudyKind(LoadStudyKind):
 
     def plan_notes(self, study: Study, plan: Plan, facts_by_target: KnownFacts) -> Iterator[str]:  # noqa: ARG002
         """What the study leaves out."""
-        yield from generator_limit_disabled_notes(study, plan.points)
+        yield from notes_on_disabled_generator_limit(study, plan.points)
         engines = {point.job.engine for point in plan.points if isinstance(point.job, Job)}
         if study.telemetry.slow_ios and FIO_ENGINE in engines:
             yield "telemetry.slow_ios: fio tells no I/Os one by one; only the native engine does"
         if study.telemetry.recorded_ios and FIO_ENGINE in engines:
             yield "telemetry.recorded_ios: give fio write_iolog; only the native engine is recorded"
-        yield from dict.fromkeys(_trace_replay_notes(plan))
+        yield from dict.fromkeys(_notes_on_changed_trace_replay(plan))
 
 
-def _trace_replay_notes(plan: Plan) -> Iterator[str]:
+def _notes_on_changed_trace_replay(plan: Plan) -> Iterator[str]:
     """What of a trace is replayed otherwise than it was recorded."""
     replays = [
         (point, point.job.trace)
@@ -206,11 +208,11 @@ def _job_text(job: Job) -> str:
     shared = ", on one file" if job.shared_file else ""
     return (
         f"{job.access.value}{mix} {format_bytes(job.block_bytes)}, {job.numjobs} x depth "
-        f"{job.iodepth}{_rate_suffix(job)}{shared}{buffered}"
+        f"{job.iodepth}{_rate_limit_or_trace_suffix(job)}{shared}{buffered}"
     )
 
 
-def _rate_suffix(job: Job) -> str:
+def _rate_limit_or_trace_suffix(job: Job) -> str:
     """How fast, and how I/Os arrive where that is said."""
     if job.trace:
         speed = "" if job.trace_speed == 1 else f", {job.trace_speed:g} x as fast"
@@ -253,7 +255,7 @@ def generator_limit_time_items(
     )
 
 
-def generator_limit_disabled_notes(study: Study, points: Iterable[Point]) -> Iterator[str]:
+def notes_on_disabled_generator_limit(study: Study, points: Iterable[Point]) -> Iterator[str]:
     """What is told of looks that the study leaves out: how far results can go without them."""
     looked = (p.job for p in points if isinstance(p.job, Job))
     if not study.method.generator_limit and any(not job.access.has_trims for job in looked):

@@ -111,7 +111,7 @@ def check_key_value_engine_errors(view: KeyValueView, host_index: int) -> Iterat
 
     db_bench and YCSB end with 0 when no key was found, or no server answered.
     """
-    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
+    host, where = view.hosts[host_index], view.on_host_if_several(view.hosts[host_index])
     reply = key_value_details_of_host(host)
     window = view.load.measured_part.whole_run_windows[host_index]
     asked_s = view.record.warmup_s + view.record.runtime_s
@@ -159,7 +159,7 @@ def check_key_operations_failed(view: KeyValueView) -> CheckAnswer:
     done = sum(count.completed for _, count in counts)
     return invalid_answer(
         f"{format_count(failed)} of {format_count(done + failed)} operations were not OK, most of "
-        f"them {most.operation.display_name}{view.host_suffix_text(host)}: engines count them "
+        f"them {most.operation.display_name}{view.on_host_if_several(host)}: engines count them "
         "as throughput.",
         failed=failed,
         most_in=most.operation.display_name,
@@ -264,7 +264,7 @@ def check_key_value_totals_disagree(view: KeyValueView, host_index: int) -> Chec
     reply = key_value_details_of_host(host)
     if reply is None or not reply.counts:
         return unchecked_answer(
-            f"the engine{view.host_suffix_text(host)} did not count its operations"
+            f"the engine{view.on_host_if_several(host)} did not count its operations"
         )
     claimed = sum(
         WHOLE_OPERATION_WEIGHTS.get(count.operation, 0) * count.completed for count in reply.counts
@@ -292,7 +292,7 @@ def check_key_value_totals_disagree(view: KeyValueView, host_index: int) -> Chec
     if unexplained > UNEXPLAINED_GOOD:
         verdict = invalid_answer if unexplained > UNEXPLAINED_BAD else indicative_answer
         return verdict(
-            f"Intervals{view.host_suffix_text(host)} hold {format_count(counted)} operations, "
+            f"Intervals{view.on_host_if_several(host)} hold {format_count(counted)} operations, "
             "the engine claims "
             f"{format_count(claimed)}: {percent_text(unexplained)} are not explained by time "
             "that no "
@@ -301,10 +301,11 @@ def check_key_value_totals_disagree(view: KeyValueView, host_index: int) -> Chec
         )
     if reply.reported_ops_per_s is None:
         return valid_answer(
-            f"Intervals{view.host_suffix_text(host)} add up to the engine's own count.", **evidence
+            f"Intervals{view.on_host_if_several(host)} add up to the engine's own count.",
+            **evidence,
         )
     return valid_answer(
-        f"Intervals{view.host_suffix_text(host)} add up to the engine's own count; it says "
+        f"Intervals{view.on_host_if_several(host)} add up to the engine's own count; it says "
         f"{format_count(reply.reported_ops_per_s)} ops/s of its whole run, the window has "
         f"{format_count(ours)}.",
         **evidence,
@@ -445,13 +446,14 @@ def check_key_operations_in_flight(view: KeyValueView, host_index: int) -> Check
         max_indicative_relative_concurrency_deviation(threads)
     ):
         return invalid_answer(
-            f"By their latencies {waited_s / whole_s:.3g} operations{view.host_suffix_text(host)} "
+            f"By their latencies {waited_s / whole_s:.3g} "
+            f"operations{view.on_host_if_several(host)} "
             f"were in flight over the whole run, of at most {threads}: the counts or times are "
             "wrong.",
             **evidence,
         )
     text = (
-        f"Rate × mean latency{view.host_suffix_text(host)} is {in_flight:.3g} operations in "
+        f"Rate × mean latency{view.on_host_if_several(host)} is {in_flight:.3g} operations in "
         f"flight, of at most {threads}"
     )
     if _in_flight_excess_ratio(in_flight, threads) <= max_valid_relative_concurrency_deviation(
@@ -532,7 +534,7 @@ def _achieved_rate_answer(
     }
     text = (
         f"{percent_text(achieved)} of {format_count(target_ops_per_s)} ops/s were "
-        f"kept{view.host_suffix_text(host)}"
+        f"kept{view.on_host_if_several(host)}"
     )
     if achieved < ACHIEVED_MIN:
         return indicative_answer(
@@ -581,7 +583,7 @@ def _intended_latency_answers(key_value_sums: KeyValueSums) -> Iterator[CheckAns
 @per_host(min_key="achieved", valid_threshold=WRITER_MIN)
 def check_writer_rate(view: KeyValueView, host_index: int) -> HostAnswer:
     """Whether the readers of every configuration have the same writes beside them."""
-    job, where = view.key_value_job, view.host_suffix_text(view.hosts[host_index])
+    job, where = view.key_value_job, view.on_host_if_several(view.hosts[host_index])
     if not isinstance(job, DbBenchJob) or not job.has_writer:
         return not_applicable_answer("No writer beside readers.", writer=False)
     asked = job.write_bytes_per_s
@@ -619,7 +621,7 @@ def check_key_value_cpu_bound_client(view: KeyValueView, host_index: int) -> Hos
     }
     if share is None:
         return unchecked_answer(f"{host.host} has no telemetry of its cores", **evidence)
-    text = f"All cores{view.host_suffix_text(host)} were {percent_text(share)} busy"
+    text = f"All cores{view.on_host_if_several(host)} were {percent_text(share)} busy"
     return answer_to_grade(text, ": the client may be the limit", **evidence)
 
 
@@ -662,7 +664,7 @@ def _rocksdb_count_answers(view: KeyValueView, host_index: int) -> Iterator[Chec
         if claimed and name in statistics:
             counted += 1
             text, evidence = operation_count_text_and_evidence(
-                f"RocksDB{view.host_suffix_text(host)}",
+                f"RocksDB{view.on_host_if_several(host)}",
                 operations[0].display_name,
                 claimed,
                 statistics[name],
@@ -672,11 +674,11 @@ def _rocksdb_count_answers(view: KeyValueView, host_index: int) -> Iterator[Chec
             )
     if not claimed_all:
         yield not_applicable_answer(
-            f"No key was read or written{view.host_suffix_text(host)}.", host=host.host
+            f"No key was read or written{view.on_host_if_several(host)}.", host=host.host
         )
     elif not counted:
         yield not_applicable_answer(
-            f"RocksDB{view.host_suffix_text(host)} gives no counters of keys.", host=host.host
+            f"RocksDB{view.on_host_if_several(host)} gives no counters of keys.", host=host.host
         )
 
 

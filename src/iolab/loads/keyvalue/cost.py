@@ -140,22 +140,22 @@ def fill_and_compaction_seconds(
     return COMPACTION_WAIT_S + job.loaded.keys * INSERT_S + moved_s
 
 
-def max_client_write_bytes_per_s(job: KeyJob, host_write_bytes_per_s: float) -> float:
+def max_client_write_bytes_per_s(job: KeyJob, target_write_bytes_per_s: float) -> float:
     """Bytes/s of keys and values that a client writes at most, at that rate of its target."""
     if isinstance(job, YcsbJob):
         changing = (KeyOperation.UPDATE, KeyOperation.INSERT, KeyOperation.READ_MODIFY_WRITE)
         share = sum(job.operation_share(operation) for operation in changing)
         limit = job.rate_ops_per_s
         return (
-            min(host_write_bytes_per_s * share, limit * share * job.record_bytes)
+            min(target_write_bytes_per_s * share, limit * share * job.record_bytes)
             if limit
-            else host_write_bytes_per_s * share
+            else target_write_bytes_per_s * share
         )
     if job.write_bytes_per_s is not None:
-        return float(min(job.write_bytes_per_s, host_write_bytes_per_s))
+        return float(min(job.write_bytes_per_s, target_write_bytes_per_s))
     if job.workload == "readrandomwriterandom":
-        return host_write_bytes_per_s * (1 - job.read_percent / 100)
-    return 0.0 if _is_read_only(job) else host_write_bytes_per_s
+        return target_write_bytes_per_s * (1 - job.read_percent / 100)
+    return 0.0 if _is_read_only(job) else target_write_bytes_per_s
 
 
 def client_memory_needed_bytes(job: KeyJob) -> int:
@@ -383,7 +383,7 @@ Reflinks = Mapping[tuple[str, str], bool]
 """Whether files may share blocks, by configuration and host, where that is known."""
 
 
-def full_copy_notes(
+def notes_on_full_database_copies(
     study: Study, runs: Iterable[PlannedRun], reflinks: Reflinks, host_write_bytes_per_s: float
 ) -> Iterator[str]:
     """What is told of hosts whose file systems have no reflinks."""

@@ -151,7 +151,7 @@ def _completed_operation_count(hosts: Sequence[HostRun]) -> int:
     )
 
 
-def engine_note_texts(study: Study, host_runs_by_run: Runs) -> tuple[str, ...]:
+def engine_build_texts(study: Study, host_runs_by_run: Runs) -> tuple[str, ...]:
     """Each engine as it was built: `db_bench 7.8.3, assertions enabled`; each once."""
     if not key_value_workloads(study):
         return ()

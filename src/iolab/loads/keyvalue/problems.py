@@ -298,7 +298,7 @@ def _space_fault(
     return Fault(f"{message}{format_bytes(need)}.", _ROOM)
 
 
-def tight_memory_limit_notes(study: Study, points: Iterable[Point]) -> Iterator[str]:
+def notes_on_tight_memory_limits(study: Study, points: Iterable[Point]) -> Iterator[str]:
     """What is told of bounds of memory that are less than a process is likely to need."""
     server = server_settings_or_embedded(study)
     noted: set[str] = set()

@@ -28,7 +28,7 @@ from iolab.loads.keyvalue.evidence import (
     HostRunsAndFacts,
     databases_at_run_start_table,
     engine_and_server_statistics_tables,
-    engine_note_texts,
+    engine_build_texts,
     servers_table,
 )
 from iolab.loads.keyvalue.metrics import WHOLE_OPERATIONS_RATE_KEY, sum_key_value_operations
@@ -104,7 +104,7 @@ class KeyValueReport(LoadReport):
         """Whether it has a rate."""
         return result.metrics[WHOLE_OPERATIONS_RATE_KEY].value is not None
 
-    def operation_rates_text(self, result: RunResult) -> str:
+    def run_figures_text_if_not_iops(self, result: RunResult) -> str:
         """All operations, and how long the main one took."""
         return rate_and_latency_line(result)
 
@@ -236,9 +236,9 @@ class KeyValueReport(LoadReport):
         """All, of which the tables of databases and devices tell."""
         return tuple((result.digest, result.repeat) for result in results[:RUNS_MAX])
 
-    def engine_note_texts(self, brief: Brief) -> tuple[str, ...]:
+    def engine_build_texts(self, brief: Brief) -> tuple[str, ...]:
         """How engines were built."""
-        return engine_note_texts(brief.study, brief.host_runs)
+        return engine_build_texts(brief.study, brief.host_runs)
 
     def result_table(
         self, study: Study, results: Sequence[RunResult], anchors: RunAnchors

@@ -17,10 +17,10 @@ from iolab.loads.keyvalue.cost import (
     Reflinks,
     compacted_store_bytes,
     fill_bytes_on_all_hosts,
-    full_copy_notes,
     jobs_of_distinct_stores,
     key_value_time_items,
     max_space_bytes_on_any_host,
+    notes_on_full_database_copies,
     plan_with_copy_costs,
     run_load_duration_s,
     run_overhead_s,
@@ -29,8 +29,8 @@ from iolab.loads.keyvalue.cost import (
 from iolab.loads.keyvalue.problems import (
     add_key_value_faults,
     missing_tool_and_space_faults,
+    notes_on_tight_memory_limits,
     required_tools_by_program,
-    tight_memory_limit_notes,
 )
 from iolab.loads.keyvalue.table import (
     DB_BENCH_ENGINES,
@@ -206,9 +206,11 @@ class KeyValueStudyKind(LoadStudyKind):
 
     def plan_notes(self, study: Study, plan: Plan, facts_by_target: KnownFacts) -> Iterator[str]:
         """Bounds of memory that are too tight, and whole copies."""
-        yield from tight_memory_limit_notes(study, plan.points)
+        yield from notes_on_tight_memory_limits(study, plan.points)
         reflinks = _reflink_support(study, facts_by_target)
-        yield from full_copy_notes(study, plan.runs, reflinks, ASSUMED_WRITE_BYTES_PER_S)
+        yield from notes_on_full_database_copies(
+            study, plan.runs, reflinks, ASSUMED_WRITE_BYTES_PER_S
+        )
 
     def plan_lines(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
         """The databases, and the server of them."""

@@ -69,7 +69,7 @@ _NO_DETAILS: Final = "did not tell what it did with its requests"
 @per_host(max_key="late_ns_p99")
 def check_requests_late(view: KvCacheView, host_index: int) -> CheckAnswer:
     """Whether requests were handed out when they were due."""
-    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
+    host, where = view.hosts[host_index], view.on_host_if_several(view.hosts[host_index])
     if view.kv_job.requests_per_s is None:
         return not_applicable_answer("No request was due at a set time.", open_loop=False)
     late = host.totals.generator.lateness if host.totals and host.totals.generator else None
@@ -98,7 +98,7 @@ def check_requests_late(view: KvCacheView, host_index: int) -> CheckAnswer:
 @per_host(max_key="growth")
 def check_queue_grows(view: KvCacheView, host_index: int) -> CheckAnswer:
     """Whether the store keeps up with its requests: else a latency says how long the run was."""
-    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
+    host, where = view.hosts[host_index], view.on_host_if_several(view.hosts[host_index])
     run = view.details_of_host(host_index)
     if run is None:
         return unchecked_answer(f"{host.host} {_NO_DETAILS}")
@@ -186,7 +186,7 @@ def significant_backlog_growth(backlog_by_interval: Floats) -> float:
 @per_host(min_key="held_share")
 def check_capacity_not_filled(view: KvCacheView, host_index: int) -> CheckAnswer:
     """Whether the store was full: else its hits are those of a larger one."""
-    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
+    host, where = view.hosts[host_index], view.on_host_if_several(view.hosts[host_index])
     run = view.details_of_host(host_index)
     if run is None:
         return unchecked_answer(f"{host.host} {_NO_DETAILS}")
@@ -215,7 +215,7 @@ def check_capacity_not_filled(view: KvCacheView, host_index: int) -> CheckAnswer
 @per_host(max_key="difference", invalid_threshold=DIFFERENCE_MAX)
 def check_reuse_differs(view: KvCacheView, host_index: int) -> HostAnswer:
     """Whether the engine hit what the trace lets a store of that capacity hit."""
-    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
+    host, where = view.hosts[host_index], view.on_host_if_several(view.hosts[host_index])
     run = view.details_of_host(host_index)
     if run is None or not run.blocks:
         return unchecked_answer(f"{host.host} {_NO_DETAILS}")
@@ -238,7 +238,7 @@ def check_reuse_differs(view: KvCacheView, host_index: int) -> HostAnswer:
 @per_host(max_key="outside_share")
 def check_work_outside_window(view: KvCacheView, host_index: int) -> CheckAnswer:
     """Whether what was asked for was also done in the run's time."""
-    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
+    host, where = view.hosts[host_index], view.on_host_if_several(view.hosts[host_index])
     generator = host.totals.generator if host.totals else None
     if generator is None:
         return unchecked_answer(f"the engine{where} left no totals", host=host.host)

@@ -23,9 +23,9 @@ from iolab.loads.metadata.iterations import (
 from iolab.loads.metadata.metrics import sum_metadata_phases
 from iolab.loads.metadata.tables import (
     OPERATION_NAMES,
-    iteration_count_text,
+    iteration_and_left_out_counts_text,
     iteration_summary_table,
-    mean_rate_text,
+    mean_rate_or_dash_text,
     point_label,
     rate_text_without_unit,
     rate_window_text,
@@ -119,7 +119,9 @@ def operation_chart_groups(
         curves = operation_latency_distribution_figure(workload.title, title, chart_data, tails)
         further += [curves] if curves else []
     table = iteration_summary_table(points, brief.study, brief.run_anchors)
-    iterations = "; ".join(dict.fromkeys(iteration_count_text(point) for point in points))
+    iterations = "; ".join(
+        dict.fromkeys(iteration_and_left_out_counts_text(point) for point in points)
+    )
     note = f"{iterations}. {rates_and_latencies_note(table)}"
     return [ChartGroup(workload.title, figures, table, note, appendix_figures=tuple(further))]
 
@@ -212,7 +214,7 @@ def _mean_rate_label(
     """The mean, before it what tells the points of a configuration apart; none where invalid."""
     several = len({other.axis_values for other in points}) > 1
     values = " ".join(str(value) for _, value in point.axis_values)
-    mean = mean_rate_text(statistics)
+    mean = mean_rate_or_dash_text(statistics)
     return f"{values}: {mean}" if several else mean
 
 
@@ -245,7 +247,7 @@ def _mean_rates_sentence(points: Sequence[PointStatistics], study: Study) -> str
             if len(points) == 1 or operation.operation is MetadataOperation.FILE_CREATE
         ]
         means = [
-            f"{OPERATION_NAMES[statistics.operation].lower()} {mean_rate_text(statistics)}"
+            f"{OPERATION_NAMES[statistics.operation].lower()} {mean_rate_or_dash_text(statistics)}"
             for statistics in own
             if statistics.verdict_level is not VerdictLevel.INVALID
         ]

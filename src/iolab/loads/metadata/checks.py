@@ -233,7 +233,7 @@ def _phase_totals_answer(view: MetadataView, phase: MetadataPhaseSums) -> CheckA
     if deviation[index]:
         return invalid_answer(
             f"Intervals of {phase.operation.display_name}"
-            f"{view.host_suffix_text(view.hosts[index])} hold "
+            f"{view.on_host_if_several(view.hosts[index])} hold "
             f"{phase.completed_by_host[index]} operations, their bins {binned[index]}, the host "
             "claims "
             f"{done[index]}.",
@@ -251,7 +251,7 @@ def check_metadata_engine_errors(view: MetadataView, host_index: int) -> Iterato
     An agent's ranks are no process of their own: they have no exit code.
     """
     host = view.hosts[host_index]
-    where = view.host_suffix_text(host)
+    where = view.on_host_if_several(host)
     evidence: EvidenceValues = {
         "host": host.host,
         "exit_code": host.exit_code,
@@ -412,7 +412,8 @@ def _preemptions_answer(
         "cores": _core_count(view, host_index),
     }
     text = (
-        f"In {phase.operation.display_name}{view.host_suffix_text(host)} ranks lost their processor"
+        f"In {phase.operation.display_name}{view.on_host_if_several(host)} ranks lost their "
+        "processor"
     )
     if share > PREEMPTED_SHARE:
         return indicative_answer(
@@ -442,11 +443,11 @@ def _ranks_per_core_answer(view: MetadataView, host_index: int) -> CheckAnswer:
     }
     if ranks > cores:
         return indicative_answer(
-            f"{ranks} ranks share {cores} cores{view.host_suffix_text(host)}: the rates may be "
+            f"{ranks} ranks share {cores} cores{view.on_host_if_several(host)}: the rates may be "
             "the client's.",
             **evidence,
         )
-    return valid_answer(f"Each rank{view.host_suffix_text(host)} had a core.", **evidence)
+    return valid_answer(f"Each rank{view.on_host_if_several(host)} had a core.", **evidence)
 
 
 def _core_count(view: MetadataView, host_index: int) -> int | None:
@@ -513,7 +514,9 @@ def _processor_use_answer(
     evidence: EvidenceValues = {"host": host.host, "phase": phase_name, "cores_busy_share": share}
     if share is None:
         return unchecked_answer(f"{host.host} has no telemetry of its cores", **evidence)
-    text = f"All cores{view.host_suffix_text(host)} were {percent_text(share)} busy in {phase_name}"
+    text = (
+        f"All cores{view.on_host_if_several(host)} were {percent_text(share)} busy in {phase_name}"
+    )
     if share >= FULL_PROCESSORS:
         return indicative_answer(f"{text}: the client may be the limit.", **evidence)
     return valid_answer(f"{text}, the most of all phases.", **evidence)
@@ -570,7 +573,10 @@ def _file_count_answers(view: MetadataView, host_indexes: list[int]) -> Iterator
         if not claimed:
             continue
         text, evidence = operation_count_text_and_evidence(
-            f"The file system{_file_system_suffix_text(view, host_indexes)}", word, claimed, counted
+            f"The file system{_of_host_suffix_if_not_all_hosts(view, host_indexes)}",
+            word,
+            claimed,
+            counted,
         )
         answer = operation_count_answer(
             claimed, counted, text, {"fs_type": target.fs_type, **evidence}
@@ -588,7 +594,7 @@ def _file_count_answers(view: MetadataView, host_indexes: list[int]) -> Iterator
         yield not_applicable_answer("No file was made.")
 
 
-def _file_system_suffix_text(view: MetadataView, host_indexes: list[int]) -> str:
+def _of_host_suffix_if_not_all_hosts(view: MetadataView, host_indexes: list[int]) -> str:
     return "" if len(host_indexes) == len(view.hosts) else f" of {view.hosts[host_indexes[0]].host}"
 
 

@@ -56,7 +56,7 @@ class MetadataReport(LoadReport):
         """Whether any operation was."""
         return any(metric.value is not None for metric in result.metrics.values())
 
-    def operation_rates_text(self, result: RunResult) -> str:
+    def run_figures_text_if_not_iops(self, result: RunResult) -> str:
         """Of each operation on files."""
         return file_operation_rates_line(result)
 
@@ -232,13 +232,13 @@ def _operation_objection_code_and_text(
     ) or code_and_text_of_gravest_check(runs, statistics.verdict_level)
     doubt = statistics.repeats_disagree_check
     code, message = (doubt.code, doubt.message) if doubt and not reason[0] else reason
-    rates = _whole_phase_rates_text(statistics)
+    rates = _whole_phase_rate_range_text(statistics)
     if statistics.verdict_level is VerdictLevel.INVALID and rates and message:
         return code, f"{rates}; {uncapitalised(message)}"
     return code, message
 
 
-def _whole_phase_rates_text(statistics: OperationStatistics) -> str:
+def _whole_phase_rate_range_text(statistics: OperationStatistics) -> str:
     """`Over the whole phase 5.00 to 5.23 k ops/s`; empty where the rate is over a common window."""
     rates = [rate for rate in statistics.rates if rate]
     if statistics.is_over_common_window or not rates:

@@ -124,7 +124,7 @@ def point_label(point: PointStatistics, study: Study) -> str:
     return ", ".join(parts)
 
 
-def iteration_count_text(point: PointStatistics) -> str:
+def iteration_and_left_out_counts_text(point: PointStatistics) -> str:
     """`3 iterations`, and how many did not count."""
     left_out = f", {point.left_out_count} not done and left out" if point.left_out_count else ""
     return f"{counted_noun(len(point.results), 'iteration')}{left_out}"
@@ -177,12 +177,12 @@ def max_min_mean_std_dev_texts(statistics: OperationStatistics) -> tuple[str, ..
     return (
         rate_text_without_unit(statistics.maximum),
         rate_text_without_unit(statistics.minimum),
-        mean_rate_text(statistics),
+        mean_rate_or_dash_text(statistics),
         spread,
     )
 
 
-def mean_rate_text(statistics: OperationStatistics) -> str:
+def mean_rate_or_dash_text(statistics: OperationStatistics) -> str:
     """The mean of an operation that is not invalid."""
     return (
         DASH

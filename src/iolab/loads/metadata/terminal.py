@@ -16,7 +16,7 @@ from iolab.loads.metadata.tables import (
     ITERATIONS_HEADING,
     OPERATION_NAMES,
     POINT_HEADING,
-    iteration_count_text,
+    iteration_and_left_out_counts_text,
     iteration_summary_table,
     point_label,
 )
@@ -72,4 +72,6 @@ def _disagreeing_repeats_line(point: PointStatistics) -> Iterator[RenderableType
 def _point_line(study: Study, point: PointStatistics) -> str:
     titles = study.workload_titles
     parts = [titles.get(point.workload, point.workload), point_label(point, study)]
-    return f"{': '.join(part for part in parts if part)}, {iteration_count_text(point)}"
+    return (
+        f"{': '.join(part for part in parts if part)}, {iteration_and_left_out_counts_text(point)}"
+    )

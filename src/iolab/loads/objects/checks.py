@@ -91,7 +91,7 @@ RANKS_MAX: Final = 10_000_000
 @per_host(max_key="failed_share")
 def check_object_requests_failed(view: ObjectsView, host_index: int) -> CheckAnswer:
     """Whether operations failed, or had to be repeated: both are in no single latency."""
-    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
+    host, where = view.hosts[host_index], view.on_host_if_several(view.hosts[host_index])
     run = view.details_of_host(host_index)
     if run is None:
         return unchecked_answer(f"{host.host} {_NO_DETAILS}")
@@ -134,7 +134,7 @@ def check_object_requests_failed(view: ObjectsView, host_index: int) -> CheckAns
 @per_host(max_key="opened_share")
 def check_connections_opened(view: ObjectsView, host_index: int) -> CheckAnswer:
     """Whether requests used connections that were there, as they were to."""
-    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
+    host, where = view.hosts[host_index], view.on_host_if_several(view.hosts[host_index])
     run = view.details_of_host(host_index)
     if run is None or not run.attempt_count:
         return unchecked_answer(f"{host.host} {_NO_DETAILS}")
@@ -165,7 +165,7 @@ def check_connections_opened(view: ObjectsView, host_index: int) -> CheckAnswer:
 @per_host(max_key="median_ns")
 def check_delayed_acknowledgement(view: ObjectsView, host_index: int) -> CheckAnswer:
     """Whether answers take the 40 ms of delayed acknowledgements: then no storage is measured."""
-    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
+    host, where = view.hosts[host_index], view.on_host_if_several(view.hosts[host_index])
     medians = {
         operation: view.operation_histogram([host_index], operation).percentile_ns(50.0)
         for operation in SMALL_ANSWERS
@@ -285,7 +285,7 @@ def check_puts_in_memory(view: ObjectsView) -> CheckAnswer:
 @per_host(max_key="lost_share")
 def check_objects_lost(view: ObjectsView, host_index: int) -> CheckAnswer:
     """Whether what a run put could be read after it with its contents, where that was asked for."""
-    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
+    host, where = view.hosts[host_index], view.on_host_if_several(view.hosts[host_index])
     run = view.details_of_host(host_index)
     if not view.objects_job.read_back:
         return not_applicable_answer("What was put was not read back: read_back = false.")
@@ -335,7 +335,7 @@ def check_objects_lost(view: ObjectsView, host_index: int) -> CheckAnswer:
 @per_host(max_key="missing_share")
 def check_contents_not_compared(view: ObjectsView, host_index: int) -> CheckAnswer:
     """Whether as much of what was read was compared as the study asks for."""
-    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
+    host, where = view.hosts[host_index], view.on_host_if_several(view.hosts[host_index])
     job, run = view.objects_job, view.details_of_host(host_index)
     if not (job.get or job.get_range):
         return not_applicable_answer("No contents were read.")
@@ -362,7 +362,7 @@ def check_contents_not_compared(view: ObjectsView, host_index: int) -> CheckAnsw
 @per_host(max_key="off_s", valid_threshold=CLOCK_GOOD_S)
 def check_server_clock(view: ObjectsView, host_index: int) -> HostAnswer:
     """Whether server and client agree on the time, within what signatures allow."""
-    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
+    host, where = view.hosts[host_index], view.on_host_if_several(view.hosts[host_index])
     run = view.details_of_host(host_index)
     if run is None or run.ahead_min_ms is None or run.ahead_max_ms is None:
         return not_applicable_answer("No answer had a date.")
@@ -380,7 +380,7 @@ def check_server_clock(view: ObjectsView, host_index: int) -> HostAnswer:
 @per_host(max_key="share", valid_threshold=GENERATOR_LIMIT_SHARE)
 def check_near_generator_limit(view: ObjectsView, host_index: int) -> HostAnswer:
     """Whether the engine could have made many more operations than it did."""
-    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
+    host, where = view.hosts[host_index], view.on_host_if_several(view.hosts[host_index])
     if host.generator_limit_fault:
         why = f"s3 did not make its load on the null target{where} ({host.generator_limit_fault})"
         return unchecked_answer(why, host=host.host)
@@ -412,7 +412,7 @@ def check_near_generator_limit(view: ObjectsView, host_index: int) -> HostAnswer
 @per_host(max_key="unsubmitted_share")
 def check_operations_unsubmitted(view: ObjectsView, host_index: int) -> CheckAnswer:
     """Whether operations of a rate were begun at all; their latency is from when they were due."""
-    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
+    host, where = view.hosts[host_index], view.on_host_if_several(view.hosts[host_index])
     generator = host.totals.generator if host.totals else None
     if view.objects_job.rate is None:
         return not_applicable_answer("No operation was due at a set time.", open_loop=False)
@@ -443,7 +443,7 @@ def check_objects_bytes_moved(view: ObjectsView) -> CheckAnswer:
 
 @per_host(min_key="carried_share", valid_threshold=CARRIED_GOOD, invalid_threshold=CARRIED_BAD)
 def _network_bytes_answer(view: ObjectsView, host_index: int) -> HostAnswer:
-    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
+    host, where = view.hosts[host_index], view.on_host_if_several(view.hosts[host_index])
     claimed = {
         way: view.claimed_run_bytes(host_index, way) for way in view.objects_job.data_directions
     }

@@ -58,7 +58,7 @@ class ObjectsReport(SingleFigureReport):
         rate = result.metrics.get(RATE)
         return rate is not None and bool(rate.value)
 
-    def operation_rates_text(self, result: RunResult) -> str | None:
+    def run_figures_text_if_not_iops(self, result: RunResult) -> str | None:
         """Of operations without contents, which have neither IOPS nor bandwidth."""
         iops = result.metrics.get("iops")
         if iops is not None and iops.value is not None:

@@ -83,7 +83,8 @@ async def run_object_store_task(
     faults = task_failure_sentences(bytes(printed))
     if faults:
         raise EngineError(
-            _fault_text(host.name, access.store, faults), request_failure_hint(" ".join(faults))
+            _store_host_and_faults_text(host.name, access.store, faults),
+            request_failure_hint(" ".join(faults)),
         )
     if how := exit_fault_text(ending, command):
         raise EngineError(f"s3 on host '{host.name}' {how}.", "See its agent, and run again.")
@@ -93,7 +94,7 @@ async def run_object_store_task(
         raise EngineError(f"s3 on host '{host.name}': {fault}.", "Run again.") from None
 
 
-def _fault_text(host: str, store: ObjectStore, fault_texts: Sequence[str]) -> str:
+def _store_host_and_faults_text(host: str, store: ObjectStore, fault_texts: Sequence[str]) -> str:
     reason = excerpt("; ".join(fault.rstrip(".") for fault in fault_texts), 600)
     return f"{store.url_text}, from host '{host}': {reason}."
 

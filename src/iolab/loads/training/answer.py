@@ -92,7 +92,7 @@ def _workload_sentence(
     else:
         more = accelerator_count_of_point(workload, beyond)
         text += f"; {more} fall to {_utilisation_text(beyond)}{_largest_wait_cause_suffix(beyond)}"
-    return f"{text}; {_read_rate_text(best)}{_indicative_suffix(best)}."
+    return f"{text}; {_read_rate_and_epoch_trend_text(best)}{_indicative_suffix(best)}."
 
 
 def _emulated_accelerators_text(job: TrainingJob, count: int) -> str:
@@ -111,7 +111,7 @@ def _largest_wait_cause_suffix(point: PointSummary) -> str:
     return f", for {text.format(percent_text(share))}"
 
 
-def _read_rate_text(point: PointSummary) -> str:
+def _read_rate_and_epoch_trend_text(point: PointSummary) -> str:
     rate = f"{metric_value_text(point.metrics.get('read_bw_bytes_per_s'))} are read"
     later = {
         check.level

@@ -46,7 +46,7 @@ _NO_DETAILS: Final = "did not tell what it did in its epochs"
 @per_host(max_key="difference")
 def check_step_parts(view: TrainingView, host_index: int) -> CheckAnswer:
     """Whether all time of all accelerators is accounted for, once."""
-    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
+    host, where = view.hosts[host_index], view.on_host_if_several(view.hosts[host_index])
     run, shares = view.details_of_host(host_index), view.step_shares(host_index)
     if run is None or shares is None:
         return unchecked_answer(f"{host.host} {_NO_DETAILS}")
@@ -99,7 +99,7 @@ def check_step_parts(view: TrainingView, host_index: int) -> CheckAnswer:
 @per_host(max_key="gain", valid_threshold=EPOCH_GOOD, invalid_threshold=EPOCH_BAD)
 def check_first_epoch(view: TrainingView, host_index: int) -> HostAnswer:
     """Whether samples that were read before come faster: a cache holds them then."""
-    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
+    host, where = view.hosts[host_index], view.on_host_if_several(view.hosts[host_index])
     run = view.details_of_host(host_index)
     if run is None:
         return unchecked_answer(f"{host.host} {_NO_DETAILS}")
@@ -124,7 +124,7 @@ def check_first_epoch(view: TrainingView, host_index: int) -> HostAnswer:
 @per_host(max_key="late_share")
 def check_emulator_late(view: TrainingView, host_index: int) -> CheckAnswer:
     """Whether the emulator's timers kept to the computation that was asked for."""
-    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
+    host, where = view.hosts[host_index], view.on_host_if_several(view.hosts[host_index])
     shares = view.step_shares(host_index)
     late = host.totals.generator.lateness if host.totals and host.totals.generator else None
     if shares is None or late is None:
@@ -150,7 +150,7 @@ def check_emulator_late(view: TrainingView, host_index: int) -> CheckAnswer:
 @per_host(max_key="hit_share")
 def check_files_fit_in_memory(view: TrainingView, host_index: int) -> CheckAnswer:
     """Whether files that are read through memory are several times as large."""
-    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
+    host, where = view.hosts[host_index], view.on_host_if_several(view.hosts[host_index])
     job, facts = view.training_job, view.facts_of_host(view.hosts[host_index])
     if job.direct:
         return not_applicable_answer("O_DIRECT reads pass the page cache by.", direct=True)

@@ -88,10 +88,10 @@ class TrainingStudyKind(LoadStudyKind):
                 f"{point.title_text}: without any wait {emulated} "
                 f"read {format_rate_bytes(demand)}; an epoch has {format_count(steps)} steps"
             )
-        yield from _data_fits_in_memory_notes(study, plan, facts_by_target or {})
+        yield from _notes_on_data_fitting_in_memory(study, plan, facts_by_target or {})
 
 
-def _data_fits_in_memory_notes(
+def _notes_on_data_fitting_in_memory(
     study: Study, plan: Plan, facts_by_target: Mapping[str, HostFacts]
 ) -> Iterable[str]:
     """Hosts whose memory may hold much of what is read through it."""

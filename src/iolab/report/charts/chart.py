@@ -347,7 +347,9 @@ def last_known_value(values: Sequence[float | None]) -> float | None:
     return next((v for v in reversed(values) if v is not None), None)
 
 
-def error_bar_notes(metrics: Iterable[Metric], interval_note: str = RUN_INTERVAL_NOTE) -> list[str]:
+def notes_on_error_bars(
+    metrics: Iterable[Metric], interval_note: str = RUN_INTERVAL_NOTE
+) -> list[str]:
     """A sentence for intervals of chance, one for edges of bins, as far as any is drawn.
 
     And one where an interval would say nothing, and is not drawn.
@@ -357,7 +359,7 @@ def error_bar_notes(metrics: Iterable[Metric], interval_note: str = RUN_INTERVAL
     return [
         *([interval_note] if any(not metric.has_bin_edge_interval for metric in drawn) else []),
         *([BIN_EDGE_NOTE] if any(metric.has_bin_edge_interval for metric in drawn) else []),
-        *too_wide_interval_notes(every, "values"),
+        *notes_on_uninformative_intervals(every, "values"),
     ]
 
 
@@ -392,7 +394,7 @@ def figure_without_hatching(figure: Figure, note: str) -> Figure:
     )
 
 
-def not_valid_mark_notes(
+def notes_on_marks_of_not_valid_points(
     verdict_levels: Iterable[VerdictLevel], *, has_bars: bool = False
 ) -> list[str]:
     """What marks of points that are not valid say, as far as there are any."""
@@ -405,13 +407,13 @@ def not_valid_mark_notes(
     ]
 
 
-def missing_interval_marker_notes(metrics: Iterable[Metric]) -> list[str]:
+def notes_on_points_without_interval(metrics: Iterable[Metric]) -> list[str]:
     """What a broken rim says, where any marker has one."""
     is_any_bare = any(metric.displayable_interval is None for metric in metrics)
     return ["Broken outline: no interval known."][:is_any_bare]
 
 
-def too_wide_interval_notes(metrics: Sequence[Metric], noun: str) -> list[str]:
+def notes_on_uninformative_intervals(metrics: Sequence[Metric], noun: str) -> list[str]:
     """Of how many of what is drawn the interval would say nothing, and why."""
     lacking = Counter(
         missing_interval_reason(metric) for metric in metrics if metric.has_uninformative_interval

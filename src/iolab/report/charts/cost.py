@@ -15,7 +15,7 @@ from iolab.report.charts.chart import (
     ConfigurationStyle,
     Figure,
     SeriesStyles,
-    error_bar_notes,
+    notes_on_error_bars,
 )
 from iolab.report.charts.palette import MUTED
 from iolab.report.charts.rows import (
@@ -174,7 +174,7 @@ def value_for_money_chart(
             (
                 "Up and to the right is more of both for the money.",
                 # What was bought has no interval.
-                *error_bar_notes(rate.value for _, rate in pairs),
+                *notes_on_error_bars(rate.value for _, rate in pairs),
             )
         ),
         plots=(plot,),

@@ -31,9 +31,9 @@ from iolab.report.charts.chart import (
     MarkerStyle,
     MarkTooltip,
     Plot,
-    error_bar_notes,
-    missing_interval_marker_notes,
-    not_valid_mark_notes,
+    notes_on_error_bars,
+    notes_on_marks_of_not_valid_points,
+    notes_on_points_without_interval,
 )
 from iolab.report.charts.chart import Line as LineMark
 from iolab.report.charts.palette import MUTED, ColorToken
@@ -177,7 +177,7 @@ def remaining_lines_in_groups(
         yield rest[start : start + LINES_MAX]
 
 
-def hidden_lines_notes(
+def notes_on_hidden_lines(
     lines: Sequence[ChartLine], rendered_lines: Sequence[ChartLine]
 ) -> list[str]:
     """That lines are missing, and where they are."""
@@ -412,8 +412,8 @@ def _line_chart_notes(
         yield differing
     points = [point for line in lines for point in line.points]
     levels = {point.verdict_level for line in drawn_lines for point in line.points}
-    yield from not_valid_mark_notes(levels, has_bars=has_bars)
-    yield from error_bar_notes(
+    yield from notes_on_marks_of_not_valid_points(levels, has_bars=has_bars)
+    yield from notes_on_error_bars(
         (p.metrics.get(quantity.key, UNKNOWN_METRIC) for p in points for quantity in quantities),
     )
     marked = (
@@ -422,12 +422,12 @@ def _line_chart_notes(
         else [q.key for q in quantities]
     )
     values = (p.metrics.get(key, UNKNOWN_METRIC) for p in points for key in marked)
-    yield from missing_interval_marker_notes(
+    yield from notes_on_points_without_interval(
         metric for metric in values if metric.value is not None
     )
     curves = [line.curve for line in drawn_lines if line.curve is not None]
     yield from (text for quantity in quantities if (text := prediction_note(curves, quantity.key)))
-    yield from hidden_lines_notes(lines, drawn_lines)
+    yield from notes_on_hidden_lines(lines, drawn_lines)
 
 
 def _differing_loads_text(lines: Sequence[ChartLine], metric_key: str, axis_name: str) -> str:
@@ -756,22 +756,24 @@ def joined_point_tables(figures: Iterable[Figure]) -> list[Table]:
             tuple(column.title for column in table.columns[:_POINT_COLUMNS]),
             *(tuple(cell.text for cell in row[:_POINT_COLUMNS]) for row in rows),
         )
-        tables[key] = _join_quantity_columns(tables[key], table) if key in tables else table
+        tables[key] = (
+            _join_quantity_columns_by_point(tables[key], table) if key in tables else table
+        )
     return [
         table_with_constants_in_title(_table_without_constant_name_columns(t))
         for t in tables.values()
     ]
 
 
-def _join_quantity_columns(first: Table, second: Table) -> Table:
+def _join_quantity_columns_by_point(table: Table, table_of_more_quantities: Table) -> Table:
     """The table with the quantities of another of the same points, before the verdict."""
     more = slice(_POINT_COLUMNS, -1)
     return replace(
-        first,
-        columns=(*first.columns[:-1], *second.columns[more], first.columns[-1]),
+        table,
+        columns=(*table.columns[:-1], *table_of_more_quantities.columns[more], table.columns[-1]),
         rows=tuple(
             (*row[:-1], *same[more], row[-1])
-            for row, same in zip(first.rows, second.rows, strict=True)
+            for row, same in zip(table.rows, table_of_more_quantities.rows, strict=True)
         ),
     )
 

@@ -30,10 +30,10 @@ from iolab.report.charts.chart import (
     Rectangles,
     TextMark,
     figures_filling_page_width,
-    missing_interval_marker_notes,
     non_overlapping_positions,
-    not_valid_mark_notes,
-    too_wide_interval_notes,
+    notes_on_marks_of_not_valid_points,
+    notes_on_points_without_interval,
+    notes_on_uninformative_intervals,
 )
 from iolab.report.charts.palette import INK, MUTED, PAPER, RULE, ColorToken
 from iolab.report.charts.scale import (
@@ -343,9 +343,11 @@ def _dot_chart_notes_text(dots: Sequence[Dot], total_dot_count: int) -> str:
         notes.append(f"Lines through dots: 95 % intervals{alone}.")
     if any(value.has_bin_edge_interval for value in spread):
         notes.append("A line through a dot is what rounding leaves open.")
-    notes += missing_interval_marker_notes([dot.value for dot in dots])
-    notes += too_wide_interval_notes([dot.value for dot in dots], "dots")
-    notes += not_valid_mark_notes({dot.verdict_level for dot in dots if dot.verdict_level})
+    notes += notes_on_points_without_interval([dot.value for dot in dots])
+    notes += notes_on_uninformative_intervals([dot.value for dot in dots], "dots")
+    notes += notes_on_marks_of_not_valid_points(
+        {dot.verdict_level for dot in dots if dot.verdict_level}
+    )
     if len(dots) < total_dot_count:
         notes.append(
             f"The best of each, {len(dots)} of {counted_noun(total_dot_count, 'dot')}; "
@@ -458,7 +460,7 @@ class LabelledPoint(NamedTuple):
 def labelled_points_plot(points: Sequence[LabelledPoint], divisor_unit: str = "") -> Plot:
     """One figure against another, each point with its name beside it and its intervals through it.
 
-    `error_bar_notes` says what the intervals are.
+    `notes_on_error_bars` says what the intervals are.
     """
     x_scale, y_scale = (
         linear_scale(

@@ -118,12 +118,14 @@ def telemetry_panels(
         Panel(
             "Device queue",
             "depth",
-            _host_or_mean_and_highest_lines(metric_series_on_grid(disks, "queue_depth"), "depth"),
+            _one_host_or_mean_and_highest_lines(
+                metric_series_on_grid(disks, "queue_depth"), "depth"
+            ),
         ),
         Panel(
             "Device busy",
             "share",
-            _host_or_mean_and_highest_lines(metric_series_on_grid(disks, "busy_share"), "busy"),
+            _one_host_or_mean_and_highest_lines(metric_series_on_grid(disks, "busy_share"), "busy"),
         ),
         Panel(
             "Processors busy", "share", _processor_panel_lines(every, cores, metric_series_on_grid)
@@ -138,14 +140,14 @@ def telemetry_panels(
         Panel(
             "I/O pressure",
             "share",
-            _host_or_mean_and_highest_lines(
+            _one_host_or_mean_and_highest_lines(
                 metric_series_on_grid(pressure, "io_some_share"), "waiting"
             ),
         ),
         Panel(
             "Device temperature",
             "celsius",
-            _host_or_mean_and_highest_lines(
+            _one_host_or_mean_and_highest_lines(
                 metric_series_on_grid(disks, "temperature_c"), "device"
             ),
         ),
@@ -210,7 +212,9 @@ def _monitored_host_panels(
         Panel(
             f"{word} processors",
             "share",
-            _host_or_mean_and_highest_lines(counter_rows_of_metric("cpu", "busy_share"), "busy"),
+            _one_host_or_mean_and_highest_lines(
+                counter_rows_of_metric("cpu", "busy_share"), "busy"
+            ),
         ),
     )
 
@@ -356,7 +360,7 @@ def _nonzero_panel_lines(*pairs: tuple[str, Floats | None]) -> tuple[PanelLine, 
     return _known_panel_lines(*(used or pairs[:1]))
 
 
-def _host_or_mean_and_highest_lines(rows: list[Floats], name: str) -> tuple[PanelLine, ...]:
+def _one_host_or_mean_and_highest_lines(rows: list[Floats], name: str) -> tuple[PanelLine, ...]:
     """One host by its name; several as mean and highest."""
     if len(rows) <= 1:
         return _known_panel_lines((name, _mean_over_hosts(rows)))

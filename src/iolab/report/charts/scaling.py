@@ -23,7 +23,7 @@ from iolab.report.charts.chart import (
     Mark,
     MarkTooltip,
     Plot,
-    error_bar_notes,
+    notes_on_error_bars,
 )
 from iolab.report.charts.chart import Line as LineMark
 from iolab.report.charts.lines import (
@@ -113,11 +113,11 @@ def host_scaling_chart(subject: str, scaling_lines: Sequence[ScalingLine]) -> Fi
     metrics = [step.point.metrics[quantity.key] for curve in drawn for step in curve.scaling.steps]
     notes = [
         "Dotted: the ideal, where each gives what each of the fewest does.",
-        *error_bar_notes(metrics),
+        *notes_on_error_bars(metrics),
     ]
     if any(curve.scaling.usl_fit for curve in drawn):
         notes.append("Faint: the Universal Scalability Law, which describes every point.")
-    notes += _hidden_lines_notes(scaling_lines)
+    notes += _notes_on_hidden_lines(scaling_lines)
     return Figure(
         subject=subject,
         title=f"{quantity.name} against hosts",
@@ -137,7 +137,7 @@ def host_efficiency_chart(subject: str, scaling_lines: Sequence[ScalingLine]) ->
     full = LineSegments(color=MUTED, segments=[(None, 100.0, None, 100.0)], dash=(2, 3), width=1)
     (plot,) = figure.plots
     notes = ["Dotted: 100 %, what each of the fewest gives."]
-    notes += error_bar_notes(
+    notes += notes_on_error_bars(
         [step.efficiency for step in steps], "Bars: 95 % interval of the ratio."
     )
     return replace(
@@ -147,7 +147,7 @@ def host_efficiency_chart(subject: str, scaling_lines: Sequence[ScalingLine]) ->
             _efficiency_sentence(curve, with_name=len(lines) > 1)
             for curve in scaling_lines[:LINES_MAX]
         ),
-        note=" ".join([*notes, *_hidden_lines_notes(scaling_lines)]),
+        note=" ".join([*notes, *_notes_on_hidden_lines(scaling_lines)]),
         plots=(replace(plot, marks=[full, *plot.marks]),),
         table=scaling_table(subject, scaling_lines),
     )
@@ -264,6 +264,6 @@ def _line_name_prefix(line: ScalingLine) -> str:
     return f"{escape_invisible(line.name)}: "
 
 
-def _hidden_lines_notes(scaling_lines: Sequence[ScalingLine]) -> list[str]:
+def _notes_on_hidden_lines(scaling_lines: Sequence[ScalingLine]) -> list[str]:
     hidden = len(scaling_lines) - LINES_MAX
     return [f"{counted_noun(hidden, 'line')} more in the table."] if hidden > 0 else []

@@ -89,7 +89,7 @@ def scenario_chart(
         subject=subject,
         title=RATES_AND_LATENCIES_TITLE,
         finding=finding,
-        note=" ".join(_chart_notes(scenarios)),
+        note=" ".join(_scenario_chart_notes(scenarios)),
         plots=tuple(plots),
         table=_equal_span_values_table(scenarios),
         page_columns=12,
@@ -172,7 +172,7 @@ def _event_markers(scenario: ScenarioFigures, scale: Scale) -> list[Mark]:
     ]
 
 
-def _chart_notes(scenarios: Sequence[ScenarioFigures]) -> list[str]:
+def _scenario_chart_notes(scenarios: Sequence[ScenarioFigures]) -> list[str]:
     first = scenarios[0]
     notes = ["Each I/O stands in the second in which it was due or, without arrivals, submitted."]
     if len(scenarios) > 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from iolab.analysis.points import SentinelAlarm, sentinel_alarm_text
+from iolab.analysis.points import SentinelAlarm, sentinel_alarm_sentence
 from iolab.core.metric import RunResult
 from iolab.core.target_state import PreconditioningRounds, SteadyStateVerdict
 from iolab.record import Record
@@ -187,7 +187,7 @@ def _sentinel_sentence(sentinel_runs: SentinelRuns) -> str:
     spread = f"{counted_noun(len(sentinel_runs.runs), 'run')} between {low} and {high}."
     if not sentinel_runs.alarms:
         return f"{spread} No more than runs of a point differ anyway."
-    return " ".join([spread, *(sentinel_alarm_text(alarm) for alarm in sentinel_runs.alarms)])
+    return " ".join([spread, *(sentinel_alarm_sentence(alarm) for alarm in sentinel_runs.alarms)])
 
 
 def _sentinel_table(subject: str, sentinel_runs: SentinelRuns) -> Table:

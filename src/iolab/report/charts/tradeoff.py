@@ -22,8 +22,8 @@ from iolab.report.charts.chart import (
     MarkTooltip,
     Plot,
     TextMark,
-    error_bar_notes,
-    not_valid_mark_notes,
+    notes_on_error_bars,
+    notes_on_marks_of_not_valid_points,
 )
 from iolab.report.charts.lines import (
     PANEL_GAP,
@@ -32,10 +32,10 @@ from iolab.report.charts.lines import (
     ChartQuantity,
     best_lines_that_fit_chart,
     connecting_line_marks,
-    hidden_lines_notes,
     interval_in_scale_unit,
     lines_with_short_names_and_common_part,
     markers_with_intervals,
+    notes_on_hidden_lines,
     point_axis_value,
     quantities_table,
     shared_or_worst_verdict_text,
@@ -116,10 +116,10 @@ def latency_tradeoff_chart(
             [
                 f"Points are joined in the order of {axis_name_text(axis_name)}.",
                 *([f"Dashed: {latencies[1].label}."] if len(latencies) > 1 else []),
-                *not_valid_mark_notes({point.verdict_level for *_, point in every}),
-                *_error_bar_notes(every, keys),
+                *notes_on_marks_of_not_valid_points({point.verdict_level for *_, point in every}),
+                *_notes_on_error_bars(every, keys),
                 *_knee_and_limit_legend(drawn, held),
-                *hidden_lines_notes(lines, drawn),
+                *notes_on_hidden_lines(lines, drawn),
                 *([note] if note else []),
             ]
         ),
@@ -225,11 +225,11 @@ def _knee_and_limit_legend(
         yield f"Dotted: the limit, {name}; ringed is the most that stays under it."
 
 
-def _error_bar_notes(points: Sequence[TradeoffPoint], latency_keys: Sequence[str]) -> list[str]:
+def _notes_on_error_bars(points: Sequence[TradeoffPoint], latency_keys: Sequence[str]) -> list[str]:
     metrics = (
         place[3].metrics.get(key, UNKNOWN_METRIC) for place in points for key in latency_keys
     )
-    return error_bar_notes(metrics, "Bars: 95 % interval of the latency.")
+    return notes_on_error_bars(metrics, "Bars: 95 % interval of the latency.")
 
 
 def _latencies_and_interval_ends(

@@ -17,7 +17,7 @@ from iolab.loads.keyvalue.cassandra.node import (
     node_folders_to_create,
 )
 from iolab.loads.keyvalue.cassandra.node_host import (
-    java_text_for_record,
+    java_version_and_support_text,
     parse_supported_version,
     require_java_that_starts_cassandra,
 )
@@ -138,7 +138,7 @@ def test_java_on_which_it_dies(release: int) -> None:
 def test_records_say_when_cassandra_does_not_name_that_java(
     version: str, release: int, *, officially: bool
 ) -> None:
-    told = java_text_for_record(
+    told = java_version_and_support_text(
         JavaInstallation("java", f"{release}.0.1", release), parse_supported_version(version)
     )
     assert told.startswith(f"{release}.0.1")

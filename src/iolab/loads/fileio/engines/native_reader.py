@@ -63,7 +63,7 @@ class NativeLineReader(EngineLineReader):
         if lack:
             self.faults.add_fault(lack)
         if last_line.get("gave_up") is True or _did_every_io_fail(totals):
-            self.faults.add_fault(_failures_text(totals))
+            self.faults.add_fault(_every_io_failed_text(totals))
         unrecorded = table_or_empty(last_line, "recorded").get("fault")
         if unrecorded is not None:
             reason = excerpt(str(unrecorded), limits.SENTENCE_CHARACTERS_MAX)
@@ -94,7 +94,7 @@ def _did_every_io_fail(totals: EngineTotals) -> bool:
     return failed + short > 0 and not any(way.ios for way in _known_direction_totals(totals))
 
 
-def _failures_text(totals: EngineTotals) -> str:
+def _every_io_failed_text(totals: EngineTotals) -> str:
     errors = totals.generator.errors if totals.generator else ()
     short = sum(way.short_ios for way in _known_direction_totals(totals))
     counts = [f"{count} x {name}" for name, count in errors[:ERRORS_SHOWN]]

@@ -105,7 +105,7 @@ class ManagedServer(KeyValueServer):
                     session, workdir, self._settings, self._version, self._kits
                 )
                 self._node_setup = await setup
-            self.update_server_run_details(java=self._node_setup.java_text)
+            self.update_server_run_details(java=self._node_setup.java_version_text)
             wanted = record_set_of_run(run)
             marker = await self._filled_store_marker(workdir, wanted)
             if marker is None:

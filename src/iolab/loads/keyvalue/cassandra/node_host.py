@@ -198,7 +198,7 @@ def require_java_that_starts_cassandra(
         )
 
 
-def java_text_for_record(java: JavaInstallation, version: CassandraVersion) -> str:
+def java_version_and_support_text(java: JavaInstallation, version: CassandraVersion) -> str:
     """The Java for records; it says so where Cassandra's own documentation does not name it."""
     java_version = excerpt(java.version, 60)
     if version.supports_java(java):
@@ -208,11 +208,11 @@ def java_text_for_record(java: JavaInstallation, version: CassandraVersion) -> s
 
 
 class CassandraHostSetup(Record):
-    """What a node is started with on one host; `java_text` is told in records."""
+    """What a node is started with on one host; `java_version_text` is told in records."""
 
     tool_runner: CassandraToolRunner
     jars: tuple[str, ...]
-    java_text: str
+    java_version_text: str
     storage_port: int
     jmx_port: int
 
@@ -240,16 +240,16 @@ async def _install_and_check_node_host(
     if not version.supports_java(java):
         notify(
             f"Cassandra {version.text} on '{host.name}' runs on Java "
-            f"{java_text_for_record(java, version)}."
+            f"{java_version_and_support_text(java, version)}."
         )
-    for text in kernel_setting_notes(preflight, host.name):
+    for text in notes_on_unsuitable_kernel_settings(preflight, host.name):
         notify(text)
     return CassandraHostSetup(
-        tools, jars, java_text_for_record(java, version), storage_port, jmx_port
+        tools, jars, java_version_and_support_text(java, version), storage_port, jmx_port
     )
 
 
-def kernel_setting_notes(preflight: PreflightReply, host: str) -> tuple[str, ...]:
+def notes_on_unsuitable_kernel_settings(preflight: PreflightReply, host: str) -> tuple[str, ...]:
     """What of a host's kernel is not as Cassandra wants it."""
     lines = []
     if preflight.max_map_count is not None and preflight.max_map_count < MAPS_WANTED:
@@ -364,10 +364,10 @@ class ServerProcess:
         # Who is killed has no say in it: his last words tell of something else.
         was_killed = self.exited is not None and self.exited.signal is not None
         last_words = excerpt(
-            "; ".join(_explaining_output_lines(self.output_tail, was_killed=was_killed)),
+            "; ".join(_last_error_or_output_lines(self.output_tail, was_killed=was_killed)),
             OUTPUT_CHARACTERS_MAX,
         ).rstrip(".")
-        return f"{self._exit_text()}{f' ({last_words})' if last_words else ''}"
+        return f"{self._end_predicate()}{f' ({last_words})' if last_words else ''}"
 
     async def _send_signal(self, name: str) -> None:
         """A process that has just ended takes none, and a lost host is told by the stream."""
@@ -376,7 +376,7 @@ class ServerProcess:
                 "signal", deadline_s=KILL_LIMIT_S, run=self._run_id, signal=name
             )
 
-    def _exit_text(self) -> str:
+    def _end_predicate(self) -> str:
         if self._failure:
             return f"was lost with its host: {self._failure.message.rstrip('.')}"
         exited = self.exited
@@ -418,7 +418,7 @@ class ServerProcess:
                     self._on_line(line)
 
 
-def _explaining_output_lines(output: str, *, was_killed: bool) -> list[str]:
+def _last_error_or_output_lines(output: str, *, was_killed: bool) -> list[str]:
     """The lines that tell most of an end: the last errors, else the last ones of all."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     bad = [line for line in lines if any(word in line for word in _ERROR_WORDS)]

@@ -109,7 +109,7 @@ def bench_run_faults(
     faults = [*output.messages, *output.faults, *_header_faults(output, job.loaded)]
     result = output.result(job.workload)
     if result is None:
-        return (*faults, _no_result_text(output, job.workload))
+        return (*faults, _no_result_and_last_progress_text(output, job.workload))
     if result.seconds is not None and result.seconds < seconds - DURATION_TOLERANCE_S:
         faults.append(f"db_bench ran for {result.seconds:g} s, and {seconds:g} s were requested")
     return (
@@ -135,7 +135,7 @@ def _header_faults(output: DbBenchOutput, database_spec: DatabaseSpec) -> Iterat
         yield f"db_bench used the compression {header.compression}, and none was requested"
 
 
-def _no_result_text(output: DbBenchOutput, benchmark: str) -> str:
+def _no_result_and_last_progress_text(output: DbBenchOutput, benchmark: str) -> str:
     if output.progress:
         heard = max(line.elapsed_s for line in output.progress)
         return f"db_bench gave no result for {benchmark}; it was last heard of after {heard:.1f} s"
@@ -145,7 +145,7 @@ def _no_result_text(output: DbBenchOutput, benchmark: str) -> str:
 def _fill_result_faults(output: DbBenchOutput, database_spec: DatabaseSpec) -> Iterator[str]:
     written = output.result("filluniquerandom")
     if written is None:
-        yield _no_result_text(output, "filluniquerandom")
+        yield _no_result_and_last_progress_text(output, "filluniquerandom")
     elif written.operations is not None and written.operations != database_spec.keys:
         yield f"db_bench wrote {written.operations} keys, and {database_spec.keys} were requested"
     elif written.operations is None and not written.latencies:
@@ -154,7 +154,7 @@ def _fill_result_faults(output: DbBenchOutput, database_spec: DatabaseSpec) -> I
         if latency.count != database_spec.keys:
             yield f"db_bench timed {latency.count} writes, and {database_spec.keys} were requested"
     if output.result("compact") is None:
-        yield _no_result_text(output, "compact")
+        yield _no_result_and_last_progress_text(output, "compact")
 
 
 def _uncompacted_tree_faults(output: DbBenchOutput) -> Iterator[str]:

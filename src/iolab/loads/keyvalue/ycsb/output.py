@@ -263,7 +263,7 @@ def _absent_count(operation: KeyOperation, section: YcsbSection) -> int | None:
 def _status_faults(output: YcsbOutput) -> Iterator[str]:
     for section in output.sections:
         for status, count in section.other_return_counts:
-            word = _section_operation_text(section.name)
+            word = _operation_of_section_name(section.name)
             if status == NOT_FOUND:
                 yield f"{counted_noun(count, f'{word} operation')} found no record of their key"
             else:
@@ -271,7 +271,7 @@ def _status_faults(output: YcsbOutput) -> Iterator[str]:
         named = section.name.endswith(FAILED) and section.timed_count
         name = section.name.removesuffix(FAILED)
         if named and not _has_failure_statuses(output, name):
-            yield f"{section.timed_count} {_section_operation_text(name)} operations failed"
+            yield f"{section.timed_count} {_operation_of_section_name(name)} operations failed"
 
 
 def _has_failure_statuses(output: YcsbOutput, operation_name: str) -> bool:
@@ -280,7 +280,7 @@ def _has_failure_statuses(output: YcsbOutput, operation_name: str) -> bool:
     return section is not None and bool(section.other_return_counts)
 
 
-def _section_operation_text(section_name: str) -> str:
+def _operation_of_section_name(section_name: str) -> str:
     return excerpt(section_name, 60).lower()
 
 
