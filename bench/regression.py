@@ -103,7 +103,9 @@ def _side(folder: Path) -> ComparisonSide:
 
 
 def _is_worse(baseline: ComparisonSide, candidate: ComparisonSide) -> bool:
-    return bool(compare_sides(baseline, candidate).verdict_counts.get(ComparisonVerdict.WORSE, 0))
+    return bool(
+        compare_sides(baseline, candidate).row_count_by_verdict.get(ComparisonVerdict.WORSE, 0)
+    )
 
 
 if __name__ == "__main__":

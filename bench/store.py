@@ -79,7 +79,7 @@ def read_session(directory: Path) -> float:
     """Read every record of a session; the seconds it took."""
     start = time.perf_counter()
     reader = SessionReader(directory)
-    for digest, repeat in reader.committed_runs():
+    for digest, repeat in reader.committed_folder_by_run():
         reader.record(digest, repeat)
     return time.perf_counter() - start
 
@@ -91,7 +91,7 @@ class Unverified(SessionReader):
         return ()
 
     def _read_manifest_heads(self) -> dict[RunKey, ManifestHead]:
-        runs = layout.committed_runs(self.directory)
+        runs = layout.committed_folder_by_run(self.directory)
         paths = {key: run / layout.MANIFEST for key, run in runs.items()}
         return {
             key: parse_document(ManifestHead, read_regular_file(path), path)

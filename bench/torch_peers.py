@@ -162,7 +162,7 @@ def _print_torch_checkpoints(folder: Path, device: str, *, drop: bool) -> None:
 def _print_own_checkpoints(folder: Path, *, direct: bool) -> None:
     text = CHECKPOINT.replace("DIRECT", str(direct).lower())
     with _session(text, folder) as reader:
-        runs = [reader.record(*key) for key in reader.committed_runs()]
+        runs = [reader.record(*key) for key in reader.committed_folder_by_run()]
         results = reader.results()
         levels = sorted({result.verdict.level.value for result in results})
         times = [
@@ -213,7 +213,7 @@ def _print_torch_training(folder: Path, device: str) -> None:
 def _print_own_training(folder: Path) -> None:
     with _session(TRAINING, folder) as reader:
         (result,) = reader.results()
-        record = reader.record(*next(iter(reader.committed_runs())))
+        record = reader.record(*next(iter(reader.committed_folder_by_run())))
         metrics = result.metrics
         names = ("first_epoch_utilisation", "accelerator_utilisation")
         shares = ", ".join(f"{100 * (metrics[name].value or 0):.1f} %" for name in names)

@@ -50,7 +50,7 @@ class Watcher(LiveView):
 
     def on_result(self, result: RunResult) -> None:
         self.results.append(result)
-        self.kept.append(len(SessionReader(self._directory).committed_runs()))
+        self.kept.append(len(SessionReader(self._directory).committed_folder_by_run()))
 
 
 def recorder(directory: Path) -> tuple[SessionRecorder, Watcher]:

@@ -108,7 +108,7 @@ def test_a_damaged_run_is_set_aside_when_the_hosts_are_what_they_were(session: P
     ).close()
     assert not run.exists()
     assert run.with_name("run-1.attempt-1").is_dir()
-    assert (len(reader.committed_runs()), reader.damage_by_run()) == (2, {})
+    assert (len(reader.committed_folder_by_run()), reader.damage_by_run()) == (2, {})
     reopen_and_set_damaged_runs_aside(reader, changed, (), accept_changes=True).close()
 
 

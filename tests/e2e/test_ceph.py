@@ -84,7 +84,8 @@ def write_study(folder: Path, url: str, load: str, runtime: str) -> Path:
 def runs_of(session: Path) -> list[ObjectsHostDetails]:
     reader = SessionReader(session)
     runs = [
-        objects_details_of_host(reader.record(*key).hosts[0]) for key in reader.committed_runs()
+        objects_details_of_host(reader.record(*key).hosts[0])
+        for key in reader.committed_folder_by_run()
     ]
     return [run for run in runs if run is not None]
 

@@ -70,7 +70,7 @@ def test_a_checkpoint_is_saved_whole_and_restored_from_the_device(
     after = device_bytes(target.device)
 
     reader = SessionReader(out)
-    (key,) = reader.committed_runs()
+    (key,) = reader.committed_folder_by_run()
     record = reader.record(*key)
     assert (record.status, record.failure) == (RunStatus.DONE, None)
     (host,) = record.hosts

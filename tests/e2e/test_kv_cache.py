@@ -115,7 +115,7 @@ def test_a_trace_is_replayed_with_the_hits_of_its_capacity(
     after = device_bytes(target.device)
 
     reader = SessionReader(out)
-    (key,) = reader.committed_runs()
+    (key,) = reader.committed_folder_by_run()
     record = reader.record(*key)
     assert (record.status, record.failure) == (RunStatus.DONE, None)
     (host,) = record.hosts

@@ -49,7 +49,7 @@ def session(target: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_operation_of_every_rank_is_counted(session: Path) -> None:
     reader = SessionReader(session)
-    keys = sorted(reader.committed_runs())
+    keys = sorted(reader.committed_folder_by_run())
     assert len(keys) == 4
     for key in keys:
         record = reader.record(*key)
@@ -76,7 +76,7 @@ def test_every_operation_of_every_rank_is_counted(session: Path) -> None:
 
 def test_the_evidence_is_whole(session: Path) -> None:
     reader = SessionReader(session)
-    (host,) = reader.record(*min(reader.committed_runs())).hosts
+    (host,) = reader.record(*min(reader.committed_folder_by_run())).hosts
     assert host.cache_drop is not None
     assert host.cache_drop.methods == ("drop_caches",)
     assert host.engine_version.startswith("iolab-agent ")

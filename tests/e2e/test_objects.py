@@ -77,7 +77,7 @@ def run_session(folder: Path, study: Path) -> subprocess.CompletedProcess[str]:
 def only_run(folder: Path) -> tuple[ObjectsHostDetails, ...]:
     """What each host told of the session's only run."""
     reader = SessionReader(folder / "S")
-    (key,) = reader.committed_runs()
+    (key,) = reader.committed_folder_by_run()
     runs = [objects_details_of_host(host) for host in reader.record(*key).hosts]
     assert None not in runs
     return tuple(run for run in runs if run is not None)
@@ -284,13 +284,13 @@ def kill_session(folder: Path, server: ObjectServer, *, in_repeat: int) -> None:
 def test_a_killed_session_goes_on_where_it_was_and_leaves_nothing(tmp_path: Path) -> None:
     with ObjectServer() as server:
         kill_session(tmp_path, server, in_repeat=2)
-        assert len(SessionReader(tmp_path / "S").committed_runs()) == 1
+        assert len(SessionReader(tmp_path / "S").committed_folder_by_run()) == 1
         done = iolab("resume", tmp_path / "S", env=KEYS)
         assert done.returncode == 0, done.stderr
         # The objects that the runs read were there still, and were not put again.
         assert server.puts_below("/data-") == OBJECTS
         assert tells(done.stdout + done.stderr, f"{OBJECTS} objects were there")
-        assert len(SessionReader(tmp_path / "S").committed_runs()) == 2
+        assert len(SessionReader(tmp_path / "S").committed_folder_by_run()) == 2
         assert server.objects == {"kept": b"of others"}
         assert not server.uploads
 

@@ -54,7 +54,7 @@ def run_study(folder: Path, target: Target, keys: str) -> tuple[RunRecord, Train
     study, out = write_study(folder, STUDY.replace("KEYS", keys)), folder / "session"
     iolab("run", study, "--path", target.path, "--out", out)
     reader = SessionReader(out)
-    (key,) = reader.committed_runs()
+    (key,) = reader.committed_folder_by_run()
     record = reader.record(*key)
     assert (record.status, record.failure) == (RunStatus.DONE, None)
     run = training_details_of_host(record.hosts[0])

@@ -61,7 +61,8 @@ def measure(folder: Path, server: Versitygw, load: str, **target: Any) -> list[O
     assert done.returncode == 0, done.stderr
     reader = SessionReader(folder / "S")
     runs = [
-        objects_details_of_host(reader.record(*key).hosts[0]) for key in reader.committed_runs()
+        objects_details_of_host(reader.record(*key).hosts[0])
+        for key in reader.committed_folder_by_run()
     ]
     assert None not in runs
     return [run for run in runs if run is not None]

@@ -68,7 +68,7 @@ def test_every_host_restores_what_another_one_saved(
     done = iolab(sharing, tmp_path, keys)
     assert done.returncode == 0, done.stderr
     reader = SessionReader(tmp_path / "session")
-    (key,) = reader.committed_runs()
+    (key,) = reader.committed_folder_by_run()
     record = reader.record(*key)
     assert (record.status, record.failure) == (RunStatus.DONE, None)
     checkpoint = plan_checkpoint(MODELS["llama3-8b"], layout, 12, SHRINK)

@@ -68,7 +68,7 @@ def iolab(*words: str | Path, home: Path) -> subprocess.CompletedProcess[str]:
 
 def records(session: Path) -> list[RunRecord]:
     reader = SessionReader(session)
-    return [reader.record(*key) for key in sorted(reader.committed_runs())]
+    return [reader.record(*key) for key in sorted(reader.committed_folder_by_run())]
 
 
 def test_every_client_works_on_what_the_next_one_made(sharing: Bed, shared_session: Path) -> None:

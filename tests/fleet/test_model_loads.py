@@ -58,7 +58,7 @@ def test_requests_and_accelerators_are_shared_out(fleet: Bed, tmp_path: Path) ->
     # A busy machine's runs may be invalid; they are made all the same.
     assert done.returncode in {0, 1}, done.stderr
     reader = SessionReader(out)
-    every = [reader.record(*key) for key in reader.committed_runs()]
+    every = [reader.record(*key) for key in reader.committed_folder_by_run()]
     records = {record.run.point.workload: record for record in every}
     assert {record.status for record in records.values()} == {RunStatus.DONE}
 

@@ -72,7 +72,7 @@ def test_hosts_go_to_gateways_of_one_store_and_their_ports_carry_it(
     # Two hosts go to the first gateway, one to the second; each has put its third of the objects.
     assert [len(each) for each in laid_out] == [2 * OBJECTS // 3, OBJECTS // 3]
     reader = SessionReader(session)
-    (key,) = reader.committed_runs()
+    (key,) = reader.committed_folder_by_run()
     runs = [objects_details_of_host(host) for host in reader.record(*key).hosts]
     for place, server in enumerate((first, second)):
         own = [run for run in runs if run and run.endpoints[0].endpoint == server.url]

@@ -129,7 +129,7 @@ def test_outliers_are_of_what_a_node_has(stored: Stored) -> None:
 
 
 def test_nothing_is_left_on_any_node(stored: Stored, made: ClusterBed) -> None:
-    assert len(stored.reader.committed_runs()) == 2
+    assert len(stored.reader.committed_folder_by_run()) == 2
     for node in NODES:
         place = made.cluster.mount_point(node, 1)
         assert left_on(place) == []

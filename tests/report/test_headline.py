@@ -21,11 +21,11 @@ from iolab.report.matrix import matrix_table, workload_rows
 from iolab.report.narrative import configuration_names, finding_sentence
 from iolab.report.phrases import (
     Objection,
-    configuration_titles_if_several,
     merge_objections,
     objection_runs_text,
     result_run_name_text,
     run_with_configuration_text,
+    title_by_configuration_if_several,
 )
 from iolab.report.session_answer import session_answer
 from tests.facts import tells
@@ -328,7 +328,7 @@ def test_runs_without_a_value_get_no_chart(iops: float | None) -> None:
 
 def test_runs_of_several_configurations_are_named_with_their_titles() -> None:
     source = sweep(("alpha", "beta"), seconds=20)
-    names = configuration_titles_if_several(source.study)
+    names = title_by_configuration_if_several(source.study)
     (first, *_) = source.results()
     assert names == {one.id: one.title for one in source.study.configurations}
     assert names[first.configuration] != first.configuration
@@ -337,5 +337,5 @@ def test_runs_of_several_configurations_are_named_with_their_titles() -> None:
         == f"{result_run_name_text(first)} of {names[first.configuration]}"
     )
     assert run_with_configuration_text(
-        first, configuration_titles_if_several(sweep(seconds=20).study)
+        first, title_by_configuration_if_several(sweep(seconds=20).study)
     ) == result_run_name_text(first)

@@ -26,7 +26,7 @@ def inspect(
         named = {host.name: host for host in hosts}
         try:
             tools = {"fio": ["fio", "--version"]}
-            return await inspect_hosts(named, path, tools, LoopClock(), cloud=cloud)
+            return await inspect_hosts(named, path, tools, LoopClock(), reads_cloud_metadata=cloud)
         finally:
             await asyncio.gather(*(host.close() for host in hosts))
 

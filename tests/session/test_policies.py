@@ -93,7 +93,7 @@ def test_retry_tries_so_often_and_then_skips_the_point(failures: int) -> None:
 def test_attempts_are_counted_on_after_a_resume() -> None:
     stage = Stage()
     first = stage.plan.runs[0]
-    stage.earlier = EarlierSegments(attempt_counts={(first.point.digest, first.repeat): 3})
+    stage.earlier = EarlierSegments(attempt_count_by_run={(first.point.digest, first.repeat): 3})
     stage.play()
     assert [record.run.attempt for record in stage.records] == [4, 1, 1]
 

@@ -66,9 +66,9 @@ def _assert_whole(place: Path, *, named: bool) -> None:
     keys = [(run.point.digest, 1) for run in PLAN.runs[: 1 + named]]
     assert reader.session.status is SessionStatus.INTERRUPTED
     assert (reader.damage_of_documents_and_manifests(), reader.damage_by_run()) == ((), {})
-    assert reader.committed_runs() == set(keys)
+    assert reader.committed_folder_by_run() == set(keys)
     # Where it was killed before the index had the run, the run itself is found.
-    assert reader.index_entries().keys() == set(keys)
+    assert reader.index_entry_by_run().keys() == set(keys)
     for order, key in enumerate(keys):
         assert_same(reader.record(*key), record_of(order))
     with SessionWriter.reopen(place) as writer:
@@ -154,7 +154,7 @@ def test_a_full_disk_loses_only_the_run_in_flight(tmp_path: Path) -> None:
         assert layout.unfinished_paths(place) == ()
         reader = SessionReader(place)
         assert_same(reader.record(PLAN.runs[0].point.digest, 1), record_of(0))
-        assert reader.committed_runs() == {(PLAN.runs[0].point.digest, 1)}
+        assert reader.committed_folder_by_run() == {(PLAN.runs[0].point.digest, 1)}
         ballast.unlink()
         commit(writer, record_of(1))
         writer.end_session_and_close(SessionStatus.DONE)

@@ -43,28 +43,28 @@ def entries_of_runs(place: Path) -> dict[RunKey, IndexEntry]:
 
 
 def test_each_commit_is_in_the_index(place: Path) -> None:
-    assert read_index(place) == SessionReader(place).index_entries() == entries_of_runs(place)
+    assert read_index(place) == SessionReader(place).index_entry_by_run() == entries_of_runs(place)
 
 
 @pytest.mark.parametrize("kept", [0, 1, 30, 200])
 def test_what_a_damaged_index_lacks_is_read_and_added(place: Path, kept: int) -> None:
     index = place / layout.INDEX
     index.write_bytes(index.read_bytes()[:kept] + b"\n[1]\nnonsense\n{}")
-    assert SessionReader(place).index_entries() == entries_of_runs(place)
+    assert SessionReader(place).index_entry_by_run() == entries_of_runs(place)
     SessionWriter.reopen(place).close()
     assert read_index(place) == entries_of_runs(place)
 
 
 def test_an_index_that_was_removed_comes_back(place: Path) -> None:
     (place / layout.INDEX).unlink()
-    assert SessionReader(place).index_entries() == entries_of_runs(place)
+    assert SessionReader(place).index_entry_by_run() == entries_of_runs(place)
     SessionWriter.reopen(place).close()
     assert read_index(place) == entries_of_runs(place)
 
 
 def test_a_run_that_is_gone_is_in_no_overview(place: Path) -> None:
     layout.run_directory(place, KEYS[0]).rename(place / "elsewhere")
-    assert SessionReader(place).index_entries().keys() == {KEYS[1], KEYS[2]}
+    assert SessionReader(place).index_entry_by_run().keys() == {KEYS[1], KEYS[2]}
 
 
 def test_a_run_that_took_the_place_of_another_is_not_told_by_its_line(place: Path) -> None:
@@ -72,20 +72,20 @@ def test_a_run_that_took_the_place_of_another_is_not_told_by_its_line(place: Pat
     with SessionWriter.reopen(place) as writer:
         commit(writer, record_of(2))
     index = place / layout.INDEX
-    assert SessionReader(place).index_entries()[KEYS[2]].status is RunStatus.DONE
+    assert SessionReader(place).index_entry_by_run()[KEYS[2]].status is RunStatus.DONE
     # Killed after the new run had its name: what called the old line off is there, the new is not.
     written = index.read_bytes().split(b"\n")
     assert len(written) == len(lines) + 2
     index.write_bytes(b"\n".join(written[:-1]))
     assert KEYS[2] not in read_index(place)
-    assert SessionReader(place).index_entries() == entries_of_runs(place)
+    assert SessionReader(place).index_entry_by_run() == entries_of_runs(place)
 
 
 def test_a_damaged_run_without_a_line_is_left_out_and_told(place: Path) -> None:
     (place / layout.INDEX).unlink()
     (layout.run_directory(place, KEYS[0]) / layout.MANIFEST).write_text("{}")
     reader = SessionReader(place)
-    assert reader.index_entries().keys() == {KEYS[1], KEYS[2]}
+    assert reader.index_entry_by_run().keys() == {KEYS[1], KEYS[2]}
     assert [damage.run_name for damage in reader.damage_seen_so_far()]
 
 
@@ -204,8 +204,8 @@ def count_opened() -> list[str]:
 def test_an_overview_reads_the_index_once(place: Path) -> None:
     reader = SessionReader(place)
     opened = count_opened()
-    assert len(reader.index_entries()) == 3
+    assert len(reader.index_entry_by_run()) == 3
     assert sum(name.endswith(layout.INDEX) for name in opened) == 1
     shutil.rmtree(layout.run_directory(place, KEYS[0]))
-    reader.index_entries()
+    reader.index_entry_by_run()
     assert any("missing" in damage.message for damage in reader.damage_seen_so_far())

@@ -50,7 +50,11 @@ def test_what_is_not_a_session_is_told(tmp_path: Path) -> None:
 def test_results_come_in_the_order_of_the_plan(place: Path) -> None:
     reader = SessionReader(place)
     assert [result.digest for result in reader.results()] == [FIRST, SECOND, THIRD]
-    assert reader.committed_runs() == reader.done_runs() == {(FIRST, 1), (SECOND, 1), (THIRD, 1)}
+    assert (
+        reader.committed_folder_by_run()
+        == reader.done_runs()
+        == {(FIRST, 1), (SECOND, 1), (THIRD, 1)}
+    )
     assert reader.results() == tuple(make_result(record_of(order)) for order in range(3))
     assert reader.verify_all_files() == ()
 
@@ -147,7 +151,7 @@ def test_runs_that_were_not_finished_are_not_seen(place: Path) -> None:
     (place / "points" / SECOND / "run-01").mkdir()
     (place / "points" / SECOND / "notes").write_text("mine")
     (place / "points" / "a file").write_text("mine")
-    assert SessionReader(place).committed_runs() == {(SECOND, 1), (THIRD, 1)}
+    assert SessionReader(place).committed_folder_by_run() == {(SECOND, 1), (THIRD, 1)}
 
 
 @pytest.mark.parametrize("content", [None, b"", b'{"format":1,"analysis":{}}'])
@@ -158,7 +162,7 @@ def test_a_damaged_run_is_named_and_the_others_are_read(place: Path, content: by
         manifest.write_bytes(content)
     reader = SessionReader(place)
     assert [result.digest for result in reader.results()] == [FIRST, THIRD]
-    assert reader.committed_runs() == {(FIRST, 1), (THIRD, 1)}
+    assert reader.committed_folder_by_run() == {(FIRST, 1), (THIRD, 1)}
     assert [damage.path for damage in reader.damage_of_documents_and_manifests()] == [
         f"points/{SECOND}/run-1"
     ]

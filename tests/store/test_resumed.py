@@ -39,12 +39,12 @@ def test_a_damaged_run_is_named_set_aside_and_may_be_committed_again(tmp_path: P
     assert damage.path.endswith("run-1/bins.parquet")
     with SessionWriter.reopen(tmp_path / "S") as writer:
         writer.move_runs_to_earlier_attempts(reader.damage_by_run())
-        assert FIRST not in SessionReader(tmp_path / "S").committed_runs()
+        assert FIRST not in SessionReader(tmp_path / "S").committed_folder_by_run()
         commit(writer, record_of(0))
     again = SessionReader(tmp_path / "S")
     assert again.damage_by_run() == {}
     assert FIRST in again.done_runs()
-    assert again.attempt_counts()[FIRST] == 2
+    assert again.attempt_count_by_run()[FIRST] == 2
     assert table.parent.with_name("run-1.attempt-1").is_dir()
 
 
@@ -53,4 +53,4 @@ def test_tries_are_counted_with_those_that_failed(tmp_path: Path) -> None:
         for status in (RunStatus.FAILED, RunStatus.INTERRUPTED, RunStatus.DONE):
             commit(writer, record_of(0, status))
         commit(writer, record_of(1))
-    assert sorted(SessionReader(tmp_path / "S").attempt_counts().values()) == [1, 3]
+    assert sorted(SessionReader(tmp_path / "S").attempt_count_by_run().values()) == [1, 3]

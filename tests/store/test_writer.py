@@ -158,7 +158,7 @@ def test_a_second_writer_is_refused(place: Path) -> None:
         commit(writer, record_of(0))
     with SessionWriter.reopen(place) as writer:
         commit(writer, record_of(1))
-    assert len(SessionReader(place).committed_runs()) == 2
+    assert len(SessionReader(place).committed_folder_by_run()) == 2
 
 
 def test_resume_continues_and_remembers(place: Path) -> None:
@@ -215,7 +215,7 @@ def test_resume_removes_what_a_dead_writer_left(place: Path) -> None:
     (point / ".run-2.tmp-4711" / "engine").mkdir(parents=True)
     (point / ".run-2.tmp-4711" / "manifest.json").write_text("{")
     (place / ".session.json.tmp-4711").write_text("{")
-    assert len(SessionReader(place).committed_runs()) == 1
+    assert len(SessionReader(place).committed_folder_by_run()) == 1
     SessionWriter.reopen(place).close()
     assert files_below(place) == before
 
@@ -236,7 +236,7 @@ def test_a_run_that_failed_stays_beside_the_new_one(place: Path, status: RunStat
         commit(writer, record_of(0, status))
         reader = SessionReader(place)
         assert [result.status for result in reader.results()] == [status]
-        assert reader.committed_runs() == {key}
+        assert reader.committed_folder_by_run() == {key}
         assert reader.done_runs() == set()
         commit(writer, record_of(0, status))
         commit(writer, record_of(0))
@@ -253,7 +253,7 @@ def test_a_damaged_run_may_be_measured_again(place: Path) -> None:
         commit(writer, record)
         manifest = place / "points" / record.run.point.digest / "run-1" / "manifest.json"
         manifest.write_bytes(manifest.read_bytes()[:100])
-        assert SessionReader(place).committed_runs() == frozenset()
+        assert SessionReader(place).committed_folder_by_run() == frozenset()
         commit(writer, record)
     assert_same(SessionReader(place).record(record.run.point.digest, 1), record)
     assert (manifest.parent.parent / "run-1.attempt-1").is_dir()

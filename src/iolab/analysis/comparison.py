@@ -74,7 +74,7 @@ class ComparisonResult(Record):
     is_same_measurement: bool
 
     @property
-    def verdict_counts(self) -> Mapping[ComparisonVerdict, int]:
+    def row_count_by_verdict(self) -> Mapping[ComparisonVerdict, int]:
         """How many rows have each verdict."""
         return Counter(row.comparison.verdict for row in self.compared_metrics)
 

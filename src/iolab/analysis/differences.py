@@ -121,7 +121,7 @@ def read_comparison_side(
         study=study,
         configuration=chosen,
         points={
-            **_unplanned_points(reader, own_results),
+            **_unplanned_point_by_workload_and_axes(reader, own_results),
             **{
                 (point.workload, point.axis_values): point
                 for point in reader.plan.points
@@ -177,7 +177,7 @@ def _hypervisor_names_of_clients(study: Study, configuration: Configuration) -> 
     return {host.hypervisor for host in study.hosts if host.name in configuration.hosts}
 
 
-def _unplanned_points(
+def _unplanned_point_by_workload_and_axes(
     reader: MeasuredSession, results: tuple[RunResult, ...]
 ) -> dict[WorkloadAndAxisValues, Point]:
     """The points that no plan foresaw: those of a search follow from what was measured."""

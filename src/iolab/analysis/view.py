@@ -72,7 +72,7 @@ class RunView(Record, dict=True):
         return {place: tuple(several) for place, several in places.items()}
 
     @cached_property
-    def _clock_offsets(self) -> Mapping[str, int]:
+    def _clock_offset_ns_by_host(self) -> Mapping[str, int]:
         """How far each host's clock is ahead of the controller's."""
         offsets = {host.host: host.clock_offset_ns for host in self.record.hosts}
         return offsets | {host.host: host.clock_offset_ns for host in self.record.monitored_hosts}
@@ -178,7 +178,7 @@ class RunView(Record, dict=True):
         rows = np.isin(table.host, list(neighbour_indexes)) & (table.direction == direction)
         return int(table.ios[rows].sum()), int(table.bytes[rows].sum())
 
-    def claimed_bytes_per_s(self, host_index: int) -> dict[Direction, float]:
+    def claimed_bytes_per_s_by_direction(self, host_index: int) -> dict[Direction, float]:
         """The rate of each direction in the window, as the engine says; empty without a window."""
         seconds = float(self.load.seconds[host_index])
         if seconds <= 0:
@@ -263,7 +263,9 @@ class RunView(Record, dict=True):
 
     def step_overlap_ns(self, series: CounterSeries, window: Window) -> Ints:
         """How much of each step of a series lies in the window, 0 for those beside it."""
-        ends = to_controller_clock_ns(series.real_ns, self._clock_offsets.get(series.host, 0))
+        ends = to_controller_clock_ns(
+            series.real_ns, self._clock_offset_ns_by_host.get(series.host, 0)
+        )
         starts = ends - series.span_ns
         shared = np.minimum(ends, window.end_ns) - np.maximum(starts, window.start_ns)
         return np.asarray(np.maximum(shared, 0), dtype=np.int64)

@@ -211,7 +211,7 @@ def compare(
         )
     _require_compared_metrics(compared)
     print_comparison(compared, CompareFormat.JSON if as_json else kind)
-    worse = compared.verdict_counts.get(ComparisonVerdict.WORSE, 0)
+    worse = compared.row_count_by_verdict.get(ComparisonVerdict.WORSE, 0)
     raise typer.Exit(ExitCode.VERDICT if fail_on and worse else ExitCode.OK)
 
 
@@ -443,7 +443,7 @@ def _verdict_counts_text(comparison: ComparisonResult) -> str:
 
     parts = [
         marked_verdict_text(verdict, str(number))
-        for verdict, number in comparison.verdict_counts.items()
+        for verdict, number in comparison.row_count_by_verdict.items()
         if number
     ]
     total = counted_noun(len(comparison.compared_metrics), "comparison")

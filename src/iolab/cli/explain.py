@@ -21,7 +21,7 @@ from iolab.cli.output import (
 )
 from iolab.errors import StoreError, UsageError
 from iolab.record import Record
-from iolab.report.check_pages import check_page_paths, check_page_title
+from iolab.report.check_pages import check_page_path_by_code, check_page_title
 from iolab.text import one_line, quote_value
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def explain(
 
 def _page_text_by_check_code() -> dict[str, str]:
     """The page of every check, by its code."""
-    if paths := check_page_paths():
+    if paths := check_page_path_by_code():
         return {code: path.read_text(encoding="utf-8") for code, path in paths.items()}
     raise StoreError("The pages on checks are missing.", "Install iolab again.")
 

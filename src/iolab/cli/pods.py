@@ -35,7 +35,7 @@ from iolab.hosts.kubernetes.kubectl import Kubectl
 from iolab.study.inventory import parse_namespace
 from iolab.study.kubernetes import SERIAL_OF_POD, UNNAMED
 from iolab.study.targets import data_sets_at_target, targets_of_study
-from iolab.targets.devices import read_device_serials
+from iolab.targets.devices import read_device_serial_by_host
 from iolab.text import counted_noun, one_line
 from iolab.units import format_bytes
 
@@ -170,7 +170,7 @@ async def _with_device_serials(study: Study, fleet: PodFleet) -> Study:
         return study
     names = {name for item in fleet.classes for name in item.host_names}
     specs = [spec for spec in study.hosts if spec.name in names]
-    serials = await read_device_serials(specs, fleet.mount_path)
+    serials = await read_device_serial_by_host(specs, fleet.mount_path)
     hosts = tuple(
         replace(spec, path=fleet.mount_path, serial=serials[spec.name])
         if spec.name in serials

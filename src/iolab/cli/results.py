@@ -306,7 +306,7 @@ def results_with_recomputed_resources(
     """The results, those behind the limits with their resources as this version makes them."""
     outdated = {
         key
-        for key, version in reader.analysis_versions().items()
+        for key, version in reader.analysis_version_by_run().items()
         if version < RESOURCES_ANALYSIS_VERSION
     }
     if not outdated:

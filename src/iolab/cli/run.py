@@ -245,7 +245,7 @@ def resume(
     if any(run.key not in done for run in plan.runs):
         require_event_consent(study, event or (), destroy or ())
     earlier = EarlierSegments(
-        done, reader.attempt_counts(), _excluded_host_names(reader), reader.target_ledger()
+        done, reader.attempt_count_by_run(), _excluded_host_names(reader), reader.target_ledger()
     )
     left = sum(1 for run in plan.runs if run.key not in done)
     stored = [run for run in reader.results() if run.key in done]

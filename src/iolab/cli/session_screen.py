@@ -31,7 +31,7 @@ from iolab.report.best_terminal import (
 from iolab.report.drives import drive_wear_table
 from iolab.report.power import meter_power_table
 from iolab.report.session_answer import SessionAnswer
-from iolab.report.short_names import configuration_names_for_screen
+from iolab.report.short_names import screen_name_by_configuration
 from iolab.report.terminal import (
     QUIET_STYLE,
     GroupedTable,
@@ -178,7 +178,7 @@ def _lines_of_all_or_best_results(screen: SessionScreen, max_line_count: int) ->
         )
         if len(tables) < max_line_count:
             return [*tables, *rendered_lines(_hidden_lines_and_points_text(0))]
-    figures, titles = screen.answer.figures, configuration_names_for_screen(screen.study)
+    figures, titles = screen.answer.figures, screen_name_by_configuration(screen.study)
     line_count = best_table_line_count(figures)
     while True:
         shown = figures_on_first_lines(figures, line_count)

@@ -280,7 +280,7 @@ def print_summary_and_get_verdict_levels(reader: SessionReader) -> set[VerdictLe
     from iolab.report.table import Column
     from iolab.report.terminal import literal_text, terminal_table
 
-    session, runs = reader.session, reader.index_entries()
+    session, runs = reader.session, reader.index_entry_by_run()
     sentence = (
         f"{one_line(session.title)}: {session.status.value}, "
         f"{counted_noun(len(runs), 'run')} committed"

@@ -512,7 +512,7 @@ def is_emulator(hypervisor: str | None) -> bool:
 class HostProgram(Record):
     """A program by which a kind of load is made, as `iolab doctor` looks for it on clients.
 
-    It is on a host that has `name` on its PATH. `version_commands` are the commands that tell
+    It is on a host that has `name` on its PATH. `version_argv_by_tool` are the commands that tell
     versions, by their programs. `version_text` says what hosts must have alike,
     `unequal_versions_hint` what to do where they have not. `fault_of_facts` says what is wrong with
     it on a host, and is None where load is as well made by something else; `install_hint` is what
@@ -521,7 +521,7 @@ class HostProgram(Record):
 
     name: str
     title: str
-    version_commands: Mapping[str, Sequence[str]]
+    version_argv_by_tool: Mapping[str, Sequence[str]]
     version_text: Callable[[HostFacts], str]
     unequal_versions_hint: str
     fault_of_facts: Callable[[HostFacts], str | None] | None = None
@@ -533,8 +533,10 @@ class HostProgram(Record):
         return tool is not None and tool.path is not None
 
 
-def version_commands(programs: Iterable[HostProgram]) -> dict[str, list[str]]:
+def version_argv_by_tool(programs: Iterable[HostProgram]) -> dict[str, list[str]]:
     """What hosts are asked for those programs: each with the command that tells its version."""
     return {
-        name: list(argv) for program in programs for name, argv in program.version_commands.items()
+        name: list(argv)
+        for program in programs
+        for name, argv in program.version_argv_by_tool.items()
     }

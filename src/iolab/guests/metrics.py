@@ -122,7 +122,7 @@ def outlying_devices_of_node(view: RunView, node: HypervisorRun) -> tuple[Outlie
         outlier
         for watched in WATCHED
         for outlier in find_device_outliers(
-            watched, _device_window_means(view, node, watched, window)
+            watched, _window_mean_by_device(view, node, watched, window)
         )
     )
 
@@ -168,7 +168,7 @@ def guest_iops_limit_uses(view: RunView) -> Iterator[ResourceUse]:
         )
 
 
-def _device_window_means(
+def _window_mean_by_device(
     view: RunView, node: HypervisorRun, outlier_metric: OutlierMetric, window: Window
 ) -> dict[str, float]:
     """The means over the window of everything of one kind that the node has."""

@@ -99,7 +99,7 @@ def _panel_plot(panel: NodePanel, timeline: NodeTimeline, top: float, *, is_last
     values = [v for trace in traces for v in trace.values if v is not None]
     scale = panel_scale(panel.panel, values, 3)
     end = timeline.at_s[-1] + timeline.cell_s / 2
-    styles = _device_styles(panel, timeline)
+    styles = _style_by_device(panel, timeline)
     marks = outside_window_shading(timeline.window_begin_s, timeline.window_end_s, end)
     for trace in sorted(traces, key=lambda other: styles[other.name][2]):
         marks += timeline_marks(
@@ -133,7 +133,7 @@ def _styled_line(name: str, style: Look) -> Line:
     return Line(color=color, places=(), width=width, dash=dash, opacity=opacity, tip=tip)
 
 
-def _device_styles(panel: NodePanel, timeline: NodeTimeline) -> dict[str, Look]:
+def _style_by_device(panel: NodePanel, timeline: NodeTimeline) -> dict[str, Look]:
     """Each device has a colour, the same in all panels; of many only those that matter have one."""
     traces = panel.panel.lines
     if len(traces) <= NAMED_MAX:

@@ -353,7 +353,7 @@ def hypervisor_counters(
         else series_by_name("cpu", "busy_share", ALL_CORES.__eq__),
         tx_bytes_per_s=sent,
         tx_frames_per_s=series_by_name("nic", "tx_frames_per_s", lambda name: name != LOOPBACK),
-        tx_share=_link_use_share_series(sent, facts),
+        tx_share=_link_use_share_by_port(sent, facts),
     )
 
 
@@ -374,7 +374,7 @@ def _sum_read_and_write_series(reads: CounterSeries, writes: CounterSeries) -> C
     return replace(reads, metric="iops", value=total)
 
 
-def _link_use_share_series(
+def _link_use_share_by_port(
     ports: Mapping[str, CounterSeries], facts: HostFacts | None
 ) -> dict[str, CounterSeries]:
     shares = {}

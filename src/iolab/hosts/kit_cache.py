@@ -307,11 +307,11 @@ async def copy_jars_to_host(host: Host, jars: Sequence[Path], directory: str) ->
     wanted = {
         f"{directory}/{jar.name}": (jar, await asyncio.to_thread(_file_digest, jar)) for jar in jars
     }
-    there = await _compute_remote_digests(host, list(wanted))
+    there = await _compute_remote_digest_by_path(host, list(wanted))
     for path, (jar, digest) in wanted.items():
         if there.get(path) != digest:
             await _send_file(host, jar, path)
-    arrived = await _compute_remote_digests(host, list(wanted))
+    arrived = await _compute_remote_digest_by_path(host, list(wanted))
     wrong = [path for path, (_, digest) in wanted.items() if arrived.get(path) != digest]
     if wrong:
         raise HostError(
@@ -339,7 +339,7 @@ async def _append_chunk(host: Host, piece: bytes, path: str) -> None:
         raise HostError(fault.message, hint) from None
 
 
-async def _compute_remote_digests(host: Host, paths: Sequence[str]) -> dict[str, str]:
+async def _compute_remote_digest_by_path(host: Host, paths: Sequence[str]) -> dict[str, str]:
     """The SHA-256 of each of these files that is there."""
     # sha256sum ends with 1 where one is missing, and tells the others all the same.
     output = await run_and_get_output(

@@ -157,7 +157,7 @@ def _read_kubestr_json_runs_and_mark_lines(
     document, first, last = _first_json_value_and_lines(file)
     file.line_coverage.mark_read(first, last)
     _mark_progress_lines(file, _KUBESTR_PROGRESS)
-    results = [dict_or_empty(item).get("Raw") for item in _as_list(document)]
+    results = [dict_or_empty(item).get("Raw") for item in _wrap_in_list_unless_list(document)]
     raw = next((dict_or_empty(item) for item in results if dict_or_empty(item)), {})
     storage_class = dict_or_empty(raw.get("storageClass"))
     name = dict_or_empty(storage_class.get("metadata")).get("name")
@@ -189,7 +189,7 @@ def _first_json_value_and_lines(file: ForeignFile) -> tuple[object, int, int]:
     return document, file.line_number_at(begin), file.line_number_at(end - 1)
 
 
-def _as_list(document: object) -> list[Any]:
+def _wrap_in_list_unless_list(document: object) -> list[Any]:
     return document if isinstance(document, list) else [document]
 
 

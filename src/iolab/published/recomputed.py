@@ -372,7 +372,7 @@ def _compare_best_point_with_figure(
     pick = min if figure.better is BetterDirection.LOWER else max
     best = pick(candidates, key=lambda point: _point_metric_value(point, figure.metric) or 0.0)
     run = next(iter(best.results or best.left_out_results), None)
-    ours = _measured_divisors(study, configuration, run)
+    ours = _measured_amount_by_divisor_kind(study, configuration, run)
     shares = {
         divisor_kind: _divided_figure_ratio(
             best.metrics[figure.metric], figure.value, own_divisor, there_divisor
@@ -394,7 +394,7 @@ def _point_metric_value(point: PointSummary, metric: str) -> float | None:
     return None if measured is None else measured.value
 
 
-def _measured_divisors(
+def _measured_amount_by_divisor_kind(
     study: Study, configuration: Configuration, run: RunResult | None
 ) -> dict[FigureDivisorKind, float | None]:
     """What a figure here is divided by for each basis."""

@@ -39,8 +39,8 @@ from iolab.report.other_load import (
 )
 from iolab.report.phrases import (
     Objection,
-    configuration_titles_if_several,
     run_with_configuration_text,
+    title_by_configuration_if_several,
 )
 from iolab.report.session_answer import CHECK_CODES_SHOWN, confidence_line, study_answer
 from iolab.report.table import Table
@@ -278,7 +278,7 @@ def _failed_run_count_and_first_run_text(brief: Brief) -> str:
     bad = [result for result in brief.results if result.status is not RunStatus.DONE]
     if not bad:
         return ""
-    name = run_with_configuration_text(bad[0], configuration_titles_if_several(brief.study))
+    name = run_with_configuration_text(bad[0], title_by_configuration_if_several(brief.study))
     why = bad[0].failure or "It was interrupted."
     number = f"{len(bad)} of {counted_noun(len(brief.results), 'run')}"
     return (

@@ -30,9 +30,9 @@ from iolab.report.narrative import LinkedSentence
 from iolab.report.page import ReportPage, factor_out_shared_notes
 from iolab.report.phrases import (
     Objection,
-    configuration_titles_if_several,
     objection_runs_text,
     run_failure_sentence,
+    title_by_configuration_if_several,
 )
 from iolab.report.quotients import ANCHOR as VALUE_ANCHOR
 from iolab.report.table import Table, split_table_at_group, table_with_constants_in_title
@@ -357,7 +357,7 @@ def linked_sentence_block(sentence: LinkedSentence) -> Paragraph:
 def _all_caveat_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
     yield Heading("All caveats", 1)
     for result in page.failures:
-        sentence = run_failure_sentence(result, configuration_titles_if_several(brief.study))
+        sentence = run_failure_sentence(result, title_by_configuration_if_several(brief.study))
         yield Paragraph(sentence, ParagraphStyle.ITEM, result.verdict.level, result.status.value)
     yield from map(objection_block, page.objections)
     if not page.failures and not page.objections:

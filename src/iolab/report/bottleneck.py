@@ -564,7 +564,7 @@ def bottlenecks_table(
     several = len(study.configurations) > 1
     known = [limit for limit in bottlenecks if limit.decision.cause is not BottleneckCause.NONE]
     unknown = [limit for limit in bottlenecks if limit.decision.cause is BottleneckCause.NONE]
-    rates = _run_rate_texts_unlike_point_mean(study, known, points)
+    rates = _rate_text_by_run_unlike_point_mean(study, known, points)
     rows = (
         _configuration_bottleneck_rows(study, known, points)
         if several
@@ -600,7 +600,7 @@ def _configuration_bottleneck_rows(
     """A row for each kind of limit of each configuration, with the workloads that meet it."""
     titles, names = study.workload_titles, short_configuration_names(study.configurations)
     labels = dict(zip((owner.id for owner in study.configurations), names, strict=True))
-    rates = _run_rate_texts_unlike_point_mean(study, bottlenecks, points)
+    rates = _rate_text_by_run_unlike_point_mean(study, bottlenecks, points)
     rows = []
     for configuration, label in labels.items():
         of_configuration = [limit for limit in bottlenecks if limit.configuration == configuration]
@@ -634,7 +634,7 @@ def next_steps_table(
     return Table(NEXT_STEPS_TITLE, text_and_number_columns(("Limit", "Act")), rows)
 
 
-def _run_rate_texts_unlike_point_mean(
+def _rate_text_by_run_unlike_point_mean(
     study: Study, bottlenecks: Sequence[BottleneckFinding], points: Sequence[PointSummary]
 ) -> dict[RunKey, str]:
     """The rates of the runs behind findings that tell others than the means of their points."""

@@ -203,12 +203,12 @@ class Brief(Record, dict=True):
 
         return tuple(
             bottleneck_findings(
-                self.study, self.points, self.best_points, self.run_resources_without_noise_runs
+                self.study, self.points, self.best_points, self.resources_by_run_without_noise_runs
             )
         )
 
     @property
-    def run_resources_without_noise_runs(self) -> Mapping[RunKey, RunResources]:
+    def resources_by_run_without_noise_runs(self) -> Mapping[RunKey, RunResources]:
         """Those of the runs behind best figures: what can be no more than noise has no limit."""
         noise = {best.run_key for best in self.best_figures if best.noise_text}
         return {key: known for key, known in self.run_resources.items() if key not in noise}

@@ -15,7 +15,7 @@ _PLACES: Final = (_PACKAGE / "_checks", _PACKAGE.parents[1] / "docs" / "referenc
 """Where the wheel puts the pages, and where a checkout has them."""
 
 
-def check_page_paths() -> dict[str, Path]:
+def check_page_path_by_code() -> dict[str, Path]:
     """The page of every check by its code; empty where the installation has none."""
     found = (sorted(place.glob("*.md")) for place in _PLACES)
     return {path.stem: path for path in next((pages for pages in found if pages), [])}
@@ -32,7 +32,7 @@ def check_phrase(code: str) -> str:
 
     Acronyms and names keep their capital.
     """
-    path = check_page_paths().get(code)
+    path = check_page_path_by_code().get(code)
     if path is None:
         return code.replace("-", " ")
     title = check_page_title(path.read_text(encoding="utf-8"))
@@ -43,7 +43,7 @@ def check_phrase(code: str) -> str:
 @cache
 def check_remedy(code: str) -> str:
     """The first sentence of *What to do* on its page, without markup; empty without a page."""
-    path = check_page_paths().get(code)
+    path = check_page_path_by_code().get(code)
     if path is None:
         return ""
     _, _, section = path.read_text(encoding="utf-8").partition("\n## What to do\n")

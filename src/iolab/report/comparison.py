@@ -82,7 +82,7 @@ def comparison_document(comparison: ComparisonResult) -> dict[str, Any]:
         "skipped": [_skipped_point_document(point) for point in comparison.skipped],
         "summaries": [_geometric_mean_document(summary) for summary in comparison.summaries],
         "verdicts": {
-            verdict.value: comparison.verdict_counts.get(verdict, 0)
+            verdict.value: comparison.row_count_by_verdict.get(verdict, 0)
             for verdict in ComparisonVerdict
         },
     }
@@ -496,7 +496,7 @@ def comparison_junit_xml(comparison: ComparisonResult) -> str:
     A row that is worse fails; one that is inconclusive, or a point that cannot be compared, is
     skipped with the reason. It is no verdict that a candidate lacks a point.
     """
-    verdicts = comparison.verdict_counts
+    verdicts = comparison.row_count_by_verdict
     failures = verdicts.get(ComparisonVerdict.WORSE, 0)
     skipped = verdicts.get(ComparisonVerdict.INCONCLUSIVE, 0) + len(comparison.skipped)
     counts = {

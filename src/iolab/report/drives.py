@@ -12,7 +12,7 @@ from iolab.report.numbers import (
     json_object_of_record,
     metric_value_and_interval_document,
 )
-from iolab.report.phrases import configuration_ids_if_several, run_with_configuration_text
+from iolab.report.phrases import id_by_configuration_if_several, run_with_configuration_text
 from iolab.report.table import Cell, Column, Table, row_of_cells
 from iolab.text import list_text
 from iolab.units import format_bytes
@@ -43,7 +43,7 @@ def drive_wear_table(
     With `only_known_amplification` those alone of which it is known how much more flash wrote.
     """
     drives = [(result, wear) for result in results for wear in result.drives]
-    titles = configuration_ids_if_several(results)
+    titles = id_by_configuration_if_several(results)
     rows = [
         _drive_wear_row(run_with_configuration_text(result, titles), wear)
         for result, wear in drives

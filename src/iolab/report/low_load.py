@@ -175,7 +175,7 @@ def _low_load_row(brief: Brief, workload: Workload) -> ConfigurationFiguresRow |
     if len({point.key.axis_values for point in points}) < 2:
         return None
     means = latencies_at_common_low_load(brief, workload, "lat_ns_mean")
-    lost = _invalid_or_failed_figures(points)
+    lost = _unmeasurable_figure_by_configuration(points)
     if not means and not lost:
         return None
     tails = {
@@ -242,7 +242,9 @@ def _why_not_lowest_load_text(points: Sequence[PointSummary]) -> str:
     return LEAST_OF_ALL if is_of_all else LEAST_OF_MOST
 
 
-def _invalid_or_failed_figures(points: Sequence[PointSummary]) -> dict[str, ConfigurationFigure]:
+def _unmeasurable_figure_by_configuration(
+    points: Sequence[PointSummary],
+) -> dict[str, ConfigurationFigure]:
     """The configurations whose runs at that load are invalid or failed, each with why."""
     common = _common_lowest_load_axis_values(points)
     lost: dict[str, ConfigurationFigure] = {}

@@ -22,7 +22,7 @@ from iolab.record import Record
 from iolab.report.best import BestPointHeadline, is_replicated_comparison
 from iolab.report.charts.chart import ChartGroup, ReportSection
 from iolab.report.charts.rows import Dot, DotRow, charts_by_unit, dot_chart, rows_by_key
-from iolab.report.charts.run import host_metric_values
+from iolab.report.charts.run import metric_value_by_host
 from iolab.report.charts.series import RunAnchors
 from iolab.report.numbers import (
     DASH,
@@ -281,7 +281,7 @@ def _best_figure_of_headline(headline: BestPointHeadline) -> BestFigureWithHosts
         return None
     key = headline.workload.headline_or_rate_metric
     run = best.median_run
-    values = host_metric_values(run, key).values() if len(run.hosts) > 1 else ()
+    values = metric_value_by_host(run, key).values() if len(run.hosts) > 1 else ()
     return BestFigureWithHosts(
         best_value=BestValue(
             configuration=headline.configuration.id,

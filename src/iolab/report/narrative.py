@@ -48,11 +48,11 @@ from iolab.report.numbers import (
 from iolab.report.phrases import (
     LEVEL_SENTENCES,
     ConfigurationNames,
-    configuration_titles_if_several,
     metric_phrase,
     point_place_phrase,
     run_with_configuration_text,
     terabytes_text,
+    title_by_configuration_if_several,
 )
 from iolab.stats.comparison import ComparisonVerdict
 from iolab.text import counted_noun, list_text, percent_text
@@ -473,7 +473,7 @@ def linked_finding_sentences(
 ) -> tuple[LinkedSentence, ...]:
     """Every sentence that the results support, what decides first."""
     study, points = brief.study, brief.points
-    titles = configuration_titles_if_several(study)
+    titles = title_by_configuration_if_several(study)
     names = {run.key: run_with_configuration_text(run, titles) for run in brief.results}
     pair = runner_up_and_leader_ids(brief.best_points)
     every = [
@@ -482,7 +482,7 @@ def linked_finding_sentences(
             study,
             points,
             brief.gains_by_pair.gains_over_first(),
-            brief.run_resources_without_noise_runs,
+            brief.resources_by_run_without_noise_runs,
             brief.gains_by_pair.gains(*pair) if pair else None,
         )
         if not _is_told_by_matrix(finding)

@@ -41,7 +41,7 @@ from iolab.report.narrative import (
     factor_out_common_doubt,
     linked_finding_sentences,
 )
-from iolab.report.phrases import Objection, configuration_titles_if_several, merge_objections
+from iolab.report.phrases import Objection, merge_objections, title_by_configuration_if_several
 from iolab.report.power import meter_power_table
 from iolab.report.provenance import (
     ReproductionInstructions,
@@ -157,7 +157,7 @@ def build_report_page(brief: Brief) -> ReportPage:
         *(section for section in every_section if section.in_appendix),
     )
     gains = tuple(gain for kind in kinds for gain in kind.gain_tables_with_notes(brief))
-    caveats = merge_objections(brief.results, configuration_titles_if_several(brief.study))
+    caveats = merge_objections(brief.results, title_by_configuration_if_several(brief.study))
     bests = next((section for section in every_section if section.anchor == MAXIMA), None)
     hidden = len(failures) - MAX_FAILURES
     more = f"{counted_noun(hidden, 'more run')} failed or was interrupted." if hidden > 0 else ""

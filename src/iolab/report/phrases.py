@@ -285,12 +285,12 @@ def run_failure_sentence(result: RunResult, configuration_titles: Mapping[str, s
     ).strip()
 
 
-def configuration_titles_if_several(study: Study) -> dict[str, str]:
+def title_by_configuration_if_several(study: Study) -> dict[str, str]:
     """The titles of configurations by id, empty where there is one and no need to tell."""
     return study.configuration_titles if len(study.configurations) > 1 else {}
 
 
-def configuration_ids_if_several(results: Iterable[RunResult]) -> dict[str, str]:
+def id_by_configuration_if_several(results: Iterable[RunResult]) -> dict[str, str]:
     """The same of results alone, by the ids themselves."""
     found = {result.configuration: result.configuration for result in results}
     return found if len(found) > 1 else {}

@@ -13,7 +13,7 @@ from iolab.report.numbers import (
     metric_value_and_interval_document,
     metric_value_text,
 )
-from iolab.report.phrases import configuration_ids_if_several, run_with_configuration_text
+from iolab.report.phrases import id_by_configuration_if_several, run_with_configuration_text
 from iolab.report.table import Cell, Column, Table, row_of_cells
 from iolab.text import capitalised
 from iolab.units import format_duration_s, significant_digits_text
@@ -38,7 +38,7 @@ def meter_power_table(
     results: Sequence[RunResult], *, only_with_mean: bool = False
 ) -> Table | None:
     """Each meter of each run; None where there is none. With `only_with_mean` those with a mean."""
-    titles = configuration_ids_if_several(results)
+    titles = id_by_configuration_if_several(results)
     rows = [
         _meter_power_row(run_with_configuration_text(result, titles), use)
         for result in results

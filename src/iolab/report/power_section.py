@@ -30,7 +30,7 @@ from iolab.report.numbers import (
     interval_and_runs_text,
     metric_value_text,
 )
-from iolab.report.phrases import configuration_ids_if_several, run_with_configuration_text
+from iolab.report.phrases import id_by_configuration_if_several, run_with_configuration_text
 from iolab.report.table import Table, row_of_cells, text_and_number_columns
 from iolab.text import capitalised, counted_noun, escape_invisible, list_text
 from iolab.units import format_bytes, significant_digits_text
@@ -216,7 +216,7 @@ def _bytes_by_layer_bar(brief: Brief, result: RunResult, wear: DriveWear) -> Sta
         part = max(min(amount, media) - reached, 0)
         reached += part
         pieces.append(StackedBarPart(float(part), color, format_bytes(part), shade))
-    titles = configuration_ids_if_several(brief.results)
+    titles = id_by_configuration_if_several(brief.results)
     run = run_with_configuration_text(result, titles)
     heading = f"{run}: {wear.host} {wear.device}"
     return StackedBar(tuple(pieces), escape_invisible(heading), total=format_bytes(media))

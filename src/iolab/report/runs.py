@@ -14,7 +14,7 @@ from iolab.core.workload import Workload
 from iolab.record import Record
 from iolab.report.brief import LoadReport
 from iolab.report.numbers import DASH, all_axis_names, metric_value_text, steadiness_text
-from iolab.report.phrases import configuration_titles_if_several, result_run_name_text
+from iolab.report.phrases import result_run_name_text, title_by_configuration_if_several
 from iolab.report.slow_ios import slow_ios_table
 from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns, verdict_cell
 from iolab.text import counted_noun, list_text, percent_text
@@ -74,7 +74,7 @@ def runs_table(
     not valid come before others, and the last row tells of what is left out.
     """
     axes = all_axis_names(results)
-    titles = configuration_titles_if_several(study)
+    titles = title_by_configuration_if_several(study)
     steady = any(result.steadiness is not None for result in results)
     names = ("Workload", *(("Configuration",) if titles else ()))
     heads = text_and_number_columns(

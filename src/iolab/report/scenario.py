@@ -354,7 +354,7 @@ def _neighbour_impact_texts(scenario: ScenarioFigures, metrics: Mapping[str, Met
         ]
         longer: dict[str, Metric] = {}
         for phase in free[:1]:
-            longer = _increased_latency_ratios(scenario, phase, metrics)
+            longer = _increased_latency_ratio_by_name(scenario, phase, metrics)
             texts.append(
                 f"{titles[neighbour.event]} {_neighbour_cost_predicate(scenario, phase, metrics)}"
             )
@@ -385,7 +385,7 @@ def _neighbour_cost_predicate(
     """`makes the p50 7.8 times (7.2 to 8.4) as long in phase 'noise' (10 s), at the same rate`."""
     where = f"in phase '{phase.id}' ({format_duration_s(phase.seconds)})"
     rate = metric_value_text(metrics.get(phase_metric_key(phase.id, "iops")))
-    if longer := _increased_latency_ratios(scenario, phase, metrics):
+    if longer := _increased_latency_ratio_by_name(scenario, phase, metrics):
         costs = [f"the {name} {_times_with_interval_text(ratio)}" for name, ratio in longer.items()]
         return f"makes {list_text(costs)} as long {where}, at the same {rate}"
     p50 = metrics.get(phase_metric_key(phase.id, "p50_ratio"))
@@ -405,7 +405,7 @@ def _neighbour_cost_predicate(
     return f"{effect}; latencies have no ratio, since {phase.unequal_load}"
 
 
-def _increased_latency_ratios(
+def _increased_latency_ratio_by_name(
     scenario: ScenarioFigures, phase: PhaseFigures, metrics: Mapping[str, Metric]
 ) -> dict[str, Metric]:
     """The ratios of a phase that are larger than 1 by more than may be chance.

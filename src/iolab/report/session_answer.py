@@ -40,7 +40,7 @@ from iolab.report.phrases import (
     Objection,
     merge_objections,
 )
-from iolab.report.short_names import configuration_names_for_screen
+from iolab.report.short_names import screen_name_by_configuration
 from iolab.report.storage_classes import storage_classes_sentence
 from iolab.text import capitalised, counted_noun, list_text, percent_text, uncapitalised
 
@@ -92,7 +92,7 @@ def session_answer(
     figures = load_kinds.best_figures(AnswerSource(study, tuple(points), tuple(results)))
     objections = merge_objections(results)
     own = load_kinds.extra_answer_text(study, points)
-    names = configuration_names_for_screen(study)
+    names = screen_name_by_configuration(study)
     demonstration = demonstration_answer_prefix(study, facts)
     answer = study_answer(
         study,

@@ -17,7 +17,7 @@ COLUMN_CHARACTERS: Final = 14
 """What fits over a column of figures, of which a screen of 80 characters has three."""
 
 
-def configuration_names_for_screen(study: Study) -> dict[str, str]:
+def screen_name_by_configuration(study: Study) -> dict[str, str]:
     """What a screen calls the configurations of a study, by their ids: its tables and sentences."""
     owners = study.configurations
     names = short_configuration_names(owners, COLUMN_CHARACTERS)

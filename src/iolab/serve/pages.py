@@ -146,7 +146,7 @@ def comparison_page(
         verdict_count_badges=tuple(
             Markup(_verdict_badge_html(verdict, f"{number} "))  # noqa: S704 - ours, a verdict and a number
             for verdict in ComparisonVerdict
-            if (number := comparison.verdict_counts.get(verdict, 0))
+            if (number := comparison.row_count_by_verdict.get(verdict, 0))
         ),
         geometric_mean_rows=tuple(
             geometric_mean_texts(summary) for summary in comparison.summaries
@@ -307,7 +307,7 @@ def live_page(load_kinds: LoadReportKinds, loaded_session: LoadedSession, now_ns
         run_counts=count_runs_by_verdict_and_status(results),
         newest_runs=newest_runs_table(results),
         chart=Markup(_newest_run_chart(load_kinds, loaded_session, last)) if last else Markup(""),  # noqa: S704 - escaped there
-        chart_run_name=f"{last.configuration}: {_run_name(last)}" if last else "",
+        chart_run_name=f"{last.configuration}: {_run_name_with_bad_status(last)}" if last else "",
         objections=merge_objections(results)[:OBJECTIONS_MAX],
         damage_texts=tuple(map(str, loaded_session.reader.damage_of_documents_and_manifests())),
     )
@@ -374,7 +374,7 @@ def newest_runs_table(results: Sequence[RunResult]) -> Table:
     )
     rows = tuple(
         row_of_cells(
-            _run_name(result),
+            _run_name_with_bad_status(result),
             *((result.configuration,) if several else ()),
             result.verdict.level,
             *_run_metric_cells(result),
@@ -384,7 +384,7 @@ def newest_runs_table(results: Sequence[RunResult]) -> Table:
     return Table("The newest runs", heads, rows)
 
 
-def _run_name(result: RunResult) -> str:
+def _run_name_with_bad_status(result: RunResult) -> str:
     ended = "" if result.status is RunStatus.DONE else f" ({result.status.value})"
     return f"{result_run_name_text(result)}{ended}"
 

@@ -307,22 +307,24 @@ class InspectedHost(Record):
 
 async def inspect_hosts(
     hosts: Mapping[str, Host],
-    path: str | None,
+    default_path: str | None,
     version_argv_by_tool: Mapping[str, list[str]],
     clock: ControllerClock,
     *,
-    cloud: bool,
+    reads_cloud_metadata: bool,
 ) -> HostOutcomes[InspectedHost]:
     """Connect and ask all hosts at once, then watch them all while none is asked.
 
-    `path` is for hosts that name none of their own, `cloud` as `[target]` has it. The
-    hosts stay connected; whoever made them closes them. Drives below a target, and meters beside a
-    host, are read once.
+    `default_path` is for hosts that name none of their own. The hosts stay connected; whoever made
+    them closes them. Drives below a target, and meters beside a host, are read once.
     """
 
     async def _connect_and_inspect(host: Host) -> _Inspection:
         return await _inspect_host(
-            host, _target_directory(host.spec, path), version_argv_by_tool, cloud=cloud
+            host,
+            _target_directory(host.spec, default_path),
+            version_argv_by_tool,
+            cloud=reads_cloud_metadata,
         )
 
     met = await gather_hosts(hosts.values(), _connect_and_inspect)
@@ -332,7 +334,7 @@ async def inspect_hosts(
         # The clock comes last: the watch sees none of our own questions.
         quiet = await watch_activity(host, facts)
         offset = await measure_clock_offset(host, clock)
-        folder = _target_directory(host.spec, path)
+        folder = _target_directory(host.spec, default_path)
         drives = await read_drive_logs(host, facts.target.devices if facts.target else ())
         meters = await read_meters_once((host.spec,))
         return InspectedHost(

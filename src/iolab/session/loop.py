@@ -35,7 +35,7 @@ from iolab.session.observers import HostMonitors
 from iolab.session.reconnect import (
     HostFactory,
     RetryPolicy,
-    lost_host_reasons,
+    reason_by_lost_host,
     reconnect_lost,
     require_no_lost_hosts,
 )
@@ -270,13 +270,13 @@ async def _trim_heap_repeatedly() -> AsyncIterator[None]:
 class RecoverySettings(Record):
     """What a session needs for going on after a fault.
 
-    `facts` are those of its start, by `Target.key`. `attempt_counts` is how often each run, by
-    (digest, repeat), was tried before this session began. `reconnect_host_factory` makes a lost
-    host anew, None where that cannot be.
+    `facts` are those of its start, by `Target.key`. `attempt_count_by_run` is how often each run
+    was tried before this session began. `reconnect_host_factory` makes a lost host anew, None where
+    that cannot be.
     """
 
     facts: Mapping[str, HostFacts]
-    attempt_counts: Mapping[RunKey, int]
+    attempt_count_by_run: Mapping[RunKey, int]
     reconnect_host_factory: HostFactory | None
     retry_policy: RetryPolicy
     ledger: TargetLedger = EMPTY_LEDGER
@@ -327,7 +327,7 @@ class RunLoop:
 
     async def _run_with_retries_unless_interrupted(self, run: PlannedRun) -> bool:
         """A run with all its attempts; whether the session goes on."""
-        first = self._recovery_settings.attempt_counts.get(run.key, 0) + 1
+        first = self._recovery_settings.attempt_count_by_run.get(run.key, 0) + 1
         # Each attempt but the last uses up a retry, or a host that is left out.
         attempts = 1 + max(self._method.retries, len(self._session.hosts))
         for attempt in range(first, first + attempts):
@@ -368,7 +368,7 @@ class RunLoop:
             raise _session_ending_error(record)
         if policy is FailurePolicy.WITHOUT_HOST:
             guilty = {host.host for host in record.hosts if host.error} | {
-                *lost_host_reasons(self._session)
+                *reason_by_lost_host(self._session)
             }
             if guilty:
                 self._exclude_and_report_hosts(guilty, _session_ending_error(record))
@@ -389,7 +389,7 @@ class RunLoop:
             try:
                 return await self._open_workdirs_and_restore_targets(run)
             except (HostError, EngineError) as fault:
-                lost = lost_host_reasons(self._session)
+                lost = reason_by_lost_host(self._session)
                 if self._method.on_failure is FailurePolicy.WITHOUT_HOST and (lost or fault.hosts):
                     self._exclude_and_report_hosts({*lost, *fault.hosts}, fault)
                 elif not lost or not self._can_reconnect:
@@ -406,10 +406,10 @@ class RunLoop:
 
     async def _reconnect_or_exclude_lost_hosts(self) -> None:
         """Nobody is lost after this: lost hosts are reached again, or left out."""
-        if not lost_host_reasons(self._session):
+        if not reason_by_lost_host(self._session):
             return
         if self._method.on_failure is FailurePolicy.WITHOUT_HOST:
-            lost = lost_host_reasons(self._session)
+            lost = reason_by_lost_host(self._session)
             self._exclude_and_report_hosts({*lost}, HostError(" ".join(lost.values()), RESUME_HINT))
             return
         if not self._can_reconnect:

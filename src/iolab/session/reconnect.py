@@ -47,7 +47,7 @@ async def reconnect_lost(
     Raises HostError when one cannot be reached in time, or is not what `facts` (by `Target.key`)
     say it was, and Interrupted when the user wants to stop meanwhile.
     """
-    lost = lost_host_reasons(session)
+    lost = reason_by_lost_host(session)
     for name, why in lost.items():
         await _reconnect_host(session, name, why, host_factory, retry_policy)
         session.reconnected_hosts.add(name)
@@ -56,7 +56,7 @@ async def reconnect_lost(
     return tuple(lost)
 
 
-def lost_host_reasons(session: SessionContext) -> dict[str, str]:
+def reason_by_lost_host(session: SessionContext) -> dict[str, str]:
     """Why each host that takes part can no longer be spoken to, by name."""
     return {
         name: host.lost_reason
@@ -67,7 +67,7 @@ def lost_host_reasons(session: SessionContext) -> dict[str, str]:
 
 def require_no_lost_hosts(session: SessionContext) -> None:
     """HostError that tells of every host that is lost."""
-    lost = lost_host_reasons(session)
+    lost = reason_by_lost_host(session)
     if lost:
         raise HostError(" ".join(lost.values()), RESUME)
 

@@ -179,12 +179,12 @@ class EarlierSegments(Record):
     """What earlier segments of the session have left.
 
     `done_run_keys` are the runs, each (digest, repeat), that need not be measured again;
-    `attempt_counts` is how often each was tried; `excluded_hosts` are the hosts that the session
-    goes on without, `ledger` is what was done to its targets.
+    `attempt_count_by_run` is how often each was tried; `excluded_hosts` are those that the
+    session goes on without, `ledger` is what was done to its targets.
     """
 
     done_run_keys: frozenset[RunKey] = frozenset()
-    attempt_counts: Mapping[RunKey, int] = field(default_factory=dict)
+    attempt_count_by_run: Mapping[RunKey, int] = field(default_factory=dict)
     excluded_hosts: frozenset[str] = frozenset()
     ledger: TargetLedger = EMPTY_LEDGER
 
@@ -323,7 +323,7 @@ async def _discover_and_measure(
     again = resources.booted_hosts.set_and_wrap_reconnect_host_factory(host_factory)
     means = RecoverySettings(
         discovery.facts_by_target,
-        earlier_segments.attempt_counts,
+        earlier_segments.attempt_count_by_run,
         again,
         retry_policy,
         earlier_segments.ledger,

@@ -82,7 +82,7 @@ def read_index(session_directory: Path) -> dict[RunKey, IndexEntry]:
     }
 
 
-def indexed_manifests(content: bytes) -> dict[RunKey, IndexedManifest | None]:
+def indexed_manifest_by_run(content: bytes) -> dict[RunKey, IndexedManifest | None]:
     """The manifest of each run that an index lists; None in lines of older versions."""
     return {key: manifest for key, (_, manifest) in _parse_index(content).items()}
 

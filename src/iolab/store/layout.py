@@ -89,7 +89,7 @@ def output_file_name(index: int) -> str:
     return f"{ENGINE}/{index}.zst"
 
 
-def committed_runs(session_directory: Path) -> dict[RunKey, Path]:
+def committed_folder_by_run(session_directory: Path) -> dict[RunKey, Path]:
     """Every run in place, ordered by digest and repeat; unfinished ones are not seen."""
     return {
         key: run_directory(session_directory, key)

@@ -150,7 +150,7 @@ class SessionReader:
         document = self._read_document_or_report_damage(LedgerDocument, layout.LEDGER)
         return document.ledger if document else EMPTY_LEDGER
 
-    def committed_runs(self) -> frozenset[RunKey]:
+    def committed_folder_by_run(self) -> frozenset[RunKey]:
         """Every committed run that can be read, whichever way it ended."""
         return frozenset(self._read_undamaged_manifest_heads())
 
@@ -162,10 +162,10 @@ class SessionReader:
             if head.analysis.result.status is RunStatus.DONE
         )
 
-    def attempt_counts(self) -> dict[RunKey, int]:
+    def attempt_count_by_run(self) -> dict[RunKey, int]:
         """How often each run was tried, also those that ended badly or were set aside."""
         with disk_errors_as_store_errors(self.directory, "read"):
-            tries = [*layout.committed_runs(self.directory).values()]
+            tries = [*layout.committed_folder_by_run(self.directory).values()]
             tries += layout.earlier_attempt_directories(self.directory)
         return dict(Counter(layout.run_key_of_directory(run) for run in tries))
 
@@ -192,14 +192,14 @@ class SessionReader:
             for key in keys
         )
 
-    def analysis_versions(self) -> dict[RunKey, int]:
+    def analysis_version_by_run(self) -> dict[RunKey, int]:
         """Which version of the analysis judged each committed run."""
         return {
             key: head.analysis.version
             for key, head in self._read_undamaged_manifest_heads().items()
         }
 
-    def index_entries(self) -> dict[RunKey, IndexEntry]:
+    def index_entry_by_run(self) -> dict[RunKey, IndexEntry]:
         """How each committed run ended when it was committed, by the index; no run is verified.
 
         What the index lacks is read; runs that cannot be are left out, see `damage_seen_so_far`.
@@ -293,7 +293,7 @@ class SessionReader:
     def damage_by_run(self) -> dict[RunKey, Damage]:
         """What is damaged of each committed run, told by the digests of all its files."""
         unsound: dict[RunKey, Damage] = {}
-        for key, run in layout.committed_runs(self.directory).items():
+        for key, run in layout.committed_folder_by_run(self.directory).items():
             for damage in damage_of_run(self.directory, run, self._run_name(key)):
                 unsound.setdefault(key, damage)
         return unsound
@@ -309,7 +309,7 @@ class SessionReader:
         return read_plan(self.directory, read_session(self.directory))
 
     @cached_property
-    def _point_names(self) -> dict[str, str]:
+    def _point_name_by_digest(self) -> dict[str, str]:
         """What each point of the plan is called, by its digest."""
         try:
             several = len(self._plan_document.study.configurations) > 1
@@ -327,7 +327,10 @@ class SessionReader:
         }
 
     def _run_name(self, run_key: RunKey) -> str:
-        return f"{self._point_names.get(run_key[0], f'point {run_key[0]}')}, repeat {run_key[1]}"
+        return (
+            f"{self._point_name_by_digest.get(run_key[0], f'point {run_key[0]}')}, repeat "
+            f"{run_key[1]}"
+        )
 
     def _report_damage(self, damage: Damage) -> None:
         if damage not in self._seen_damage:
@@ -397,7 +400,7 @@ class SessionReader:
         heads: dict[RunKey, ManifestHead] = {}
         damaged = []
         with disk_errors_as_store_errors(self.directory, "read"):
-            runs = layout.committed_runs(self.directory)
+            runs = layout.committed_folder_by_run(self.directory)
         for key, run in runs.items():
             stamp = run_file_stamps(run)
             try:

@@ -37,7 +37,7 @@ from iolab.store.documents import (
     StoredFile,
 )
 from iolab.store.durable import disk_errors_as_store_errors
-from iolab.store.index import indexed_manifests, read_index_bytes
+from iolab.store.index import indexed_manifest_by_run, read_index_bytes
 
 T = TypeVar("T")
 M = TypeVar("M", Manifest, ManifestHead)
@@ -252,7 +252,9 @@ def missing_runs_damage(
     for _ in range(_INDEX_READS):
         content = read_index_bytes(directory)
         with disk_errors_as_store_errors(directory, "read"):
-            missing = indexed_manifests(content).keys() - set(layout.committed_run_keys(directory))
+            missing = indexed_manifest_by_run(content).keys() - set(
+                layout.committed_run_keys(directory)
+            )
         # A run that is just being replaced was called off before.
         if not missing or read_index_bytes(directory) == content:
             break
@@ -265,8 +267,8 @@ def _changed_manifests_damage(
     directory: Path, run_name_of_key: Callable[[RunKey], str]
 ) -> Iterator[Damage]:
     """The runs whose manifest is another than the one that was committed."""
-    runs = layout.committed_runs(directory)
-    for key, listed in indexed_manifests(read_index_bytes(directory)).items():
+    runs = layout.committed_folder_by_run(directory)
+    for key, listed in indexed_manifest_by_run(read_index_bytes(directory)).items():
         if key not in runs or listed is None:
             continue
         try:
@@ -297,7 +299,7 @@ def verify_session(directory: Path, run_name_of_key: Callable[[RunKey], str]) ->
         *_session_documents_damage(directory),
         *missing_runs_damage(directory, run_name_of_key),
     ]
-    for key, run in layout.committed_runs(directory).items():
+    for key, run in layout.committed_folder_by_run(directory).items():
         damages += damage_of_run(directory, run, run_name_of_key(key))
     for run in layout.earlier_attempt_directories(directory):
         damages += damage_of_run(directory, run, "")

@@ -381,7 +381,7 @@ class StudyKinds(Record):
         return StudyFileSchema(
             {table: names for kind in self.loads for table, names in kind.engines_by_table.items()},
             self.sections,
-            {**self.hosts.example_by_key, **_key_examples_of_load_kinds(self.loads)},
+            {**self.hosts.example_by_key, **_example_by_study_key(self.loads)},
             {
                 table: kind.advice_by_unknown_key
                 for kind in self.loads
@@ -390,5 +390,5 @@ class StudyKinds(Record):
         )
 
 
-def _key_examples_of_load_kinds(loads: Iterable[LoadStudyKind]) -> dict[str, str]:
+def _example_by_study_key(loads: Iterable[LoadStudyKind]) -> dict[str, str]:
     return {key: text for kind in loads for key, text in kind.example_by_key.items()}

@@ -89,7 +89,9 @@ async def inspect_device(host: Host, target: Target, settings: TargetSettings) -
     return read_answer(host.name, DeviceFacts, answer)
 
 
-async def read_device_serials(host_specs: Iterable[HostSpec], device_path: str) -> dict[str, str]:
+async def read_device_serial_by_host(
+    host_specs: Iterable[HostSpec], device_path: str
+) -> dict[str, str]:
     """The serials of the block devices at a path of each host; HostError where one tells none."""
     settings = TargetSettings(keep_files=False, allow_memory=False)
 

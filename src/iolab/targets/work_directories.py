@@ -131,7 +131,9 @@ class WorkDirectories:
         Raises HostError or EngineError when a folder cannot be had or filled.
         """
         configuration = run.point.configuration
-        targets = [t for t in self._targets_in_use() if configuration in t.configurations]
+        targets = [
+            t for t in self._targets_of_included_hosts() if configuration in t.configurations
+        ]
         if configuration not in self._ready:
             await self._open_folders(targets, facts_by_target)
             for data_set in self._context.plan.data_sets:
@@ -153,7 +155,9 @@ class WorkDirectories:
         self, configuration_id: str, hosts: Collection[str]
     ) -> tuple[WorkDirectory, ...]:
         """The directories of those hosts, opened by `open_and_lay_out_workdirs` for a run there."""
-        targets = [t for t in self._targets_in_use() if configuration_id in t.configurations]
+        targets = [
+            t for t in self._targets_of_included_hosts() if configuration_id in t.configurations
+        ]
         return tuple(self._open[target.key] for target in targets if target.host in hosts)
 
     def facts_of_workdir(
@@ -202,7 +206,7 @@ class WorkDirectories:
                 size = await complete_layout_bytes(workdir, data_set)
                 sizes[target.key] = sizes.get(target.key, 0) + size
 
-        for batch in _batches_with_distinct_hosts(self._targets_in_use()):
+        for batch in _batches_with_distinct_hosts(self._targets_of_included_hosts()):
             (await gather_hosts(batch, add_kept_layout_bytes)).results_or_raise()
         return sizes
 
@@ -233,7 +237,7 @@ class WorkDirectories:
     async def lay_out_configuration_again(self, run: PlannedRun) -> None:
         """All files of the run's configuration anew, in folders that are empty."""
         here = run.point.configuration
-        targets = [t for t in self._targets_in_use() if here in t.configurations]
+        targets = [t for t in self._targets_of_included_hosts() if here in t.configurations]
         for data_set in self._context.plan.data_sets:
             if data_set.configuration == here and data_set.id in self._needed:
                 await self._lay_out_missing(data_set, targets)
@@ -340,7 +344,7 @@ class WorkDirectories:
             self._context, host, path, name, extra_timeout_s=self._removal_s
         )
 
-    def _targets_in_use(self) -> list[Target]:
+    def _targets_of_included_hosts(self) -> list[Target]:
         return [
             item for item in self._targets if item.host not in self._context.excluded_host_names
         ]

@@ -33,7 +33,7 @@ def check_line_rate(view: RunView, host_index: int) -> CheckAnswer:
     """Whether what is claimed fits through the ports or the links to the target."""
     host = view.hosts[host_index]
     facts, where = view.facts_of_host(host), view.on_host_if_several(host)
-    rates = view.claimed_bytes_per_s(host_index)
+    rates = view.claimed_bytes_per_s_by_direction(host_index)
     if facts is None or facts.target is None or not rates:
         return unchecked_answer(f"the target or the rates of {host.host} are not known")
     is_network = facts.target.network
@@ -52,7 +52,7 @@ def check_line_rate(view: RunView, host_index: int) -> CheckAnswer:
     evidence: EvidenceValues = {
         "host": host.host,
         "direction": way.key,
-        "claimed_bytes_per_s": fastest,
+        "claimed_bytes_per_s_by_direction": fastest,
         "line_bytes_per_s": line,
         "line_share": fastest / line,
         "lines": " ".join(lines),

@@ -99,13 +99,13 @@ async def inspect_local_machine(path: str, *, asks_cloud: bool) -> tuple[Finding
 async def _host_findings(
     host: Host, path: str, agent_path: str, *, asks_cloud: bool
 ) -> tuple[Finding, ...]:
-    from iolab.core.host import TargetProbe, version_commands
+    from iolab.core.host import TargetProbe, version_argv_by_tool
     from iolab.hosts.answers import read_answer, read_facts
     from iolab.hosts.drive_logs import read_drive_logs
     from iolab.session.discovery import LEFTOVERS, list_or_remove_host_leftovers, watch_activity
 
     hello = await host.connect()
-    tools = version_commands(required_client_programs())
+    tools = version_argv_by_tool(required_client_programs())
     message = await host.request(
         "facts", deadline_s=ANSWER_DEADLINE_S, path=path, tools=tools, cloud=asks_cloud
     )

@@ -30,7 +30,7 @@ from iolab.core.host import (
     HostRole,
     NicFacts,
     TargetFacts,
-    version_commands,
+    version_argv_by_tool,
 )
 from iolab.core.shared_storage import shared_pod_storage
 from iolab.errors import IolabError
@@ -426,9 +426,11 @@ async def inspect_fleet(
     `path` is absolute, for hosts that name none of their own; with `asks_cloud` each asks its
     cloud's metadata service.
     """
-    tools = version_commands(study_kinds().doctor_programs)
+    tools = version_argv_by_tool(study_kinds().doctor_programs)
     async with open_hosts(specs) as hosts:
-        return await inspect_hosts(hosts, path, tools, SYSTEM_CLOCK, cloud=asks_cloud)
+        return await inspect_hosts(
+            hosts, path, tools, SYSTEM_CLOCK, reads_cloud_metadata=asks_cloud
+        )
 
 
 def fleet_table_and_finding_lines(

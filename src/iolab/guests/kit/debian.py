@@ -292,7 +292,7 @@ async def unpack_kernel(
             raise _not_a_package_error(package, ended)
     below = next((b for b in ("lib", "usr/lib") if (folder / b / "modules").is_dir()), "lib")
     modules = folder / below / "modules"
-    images = _kernel_images(folder, modules)
+    images = _kernel_image_by_release(folder, modules)
     if len(images) != 1:
         names = list_text(package.name for package in packages)
         raise EngineError(
@@ -303,7 +303,7 @@ async def unpack_kernel(
     return KernelTree(release, image, modules / release)
 
 
-def _kernel_images(folder: Path, modules: Path) -> dict[str, Path]:
+def _kernel_image_by_release(folder: Path, modules: Path) -> dict[str, Path]:
     """Unpacked kernels by their release; Debian puts them beside their modules since Linux 7.1."""
     images = {path.name.removeprefix("vmlinuz-"): path for path in folder.glob("boot/vmlinuz-*")}
     return images | {path.parent.name: path for path in modules.glob("*/vmlinuz")}

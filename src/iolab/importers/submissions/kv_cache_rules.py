@@ -56,7 +56,7 @@ def evidence_on_kv_cache_row(row: SubmittedRow) -> Iterator[FileEvidence]:
     folder = row.folders[0]
     results = {
         place: _parse_rank_result(folder.read_json_or_note_unreadable(name))
-        for place, name in folder.rank_result_files.items()
+        for place, name in folder.rank_result_file_by_option_trial_rank.items()
     }
     options = folder.summary.get("options")
     for name in sorted(options if isinstance(options, dict) else {}):
@@ -160,7 +160,7 @@ def _evidence_of_percentile_beyond_window(
     """A percentile that is longer than the time by which the rate was divided."""
     published = number_at_keys(folder.summary, "options", option, "aggregated_p95_latency_ms")
     windows = [each.window_s for each in result_by_option_trial_rank.values() if each.window_s]
-    asked = _option_numbers_in_commands(folder, _DURATION).get(option)
+    asked = _number_by_option_in_commands(folder, _DURATION).get(option)
     window = fmean(windows) if windows else asked
     if published is None or not window:
         return
@@ -190,7 +190,7 @@ def _evidence_of_instant_syncs(
                 f"{write / 1000:,.2f} s: the calls did not wait for storage.",
                 folder,
                 (
-                    folder.rank_result_files[place],
+                    folder.rank_result_file_by_option_trial_rank[place],
                     "summary.cache_stats.storage_write_device_p95_ms",
                 ),
             )
@@ -204,7 +204,7 @@ def _evidence_of_command_overrides(
     differing = []
     for name, pattern in (("num_users", _USERS), ("duration", _DURATION)):
         stored = number_at_keys(folder.metadata, "parameters", name)
-        used = sorted(set(_option_numbers_in_commands(folder, pattern).values()))
+        used = sorted(set(_number_by_option_in_commands(folder, pattern).values()))
         if stored is not None and used and used != [stored]:
             values = ", ".join(f"{value:g}" for value in used)
             differing.append(f"{name} = {values} (stored: {stored:g})")
@@ -214,14 +214,14 @@ def _evidence_of_command_overrides(
 
 def _evidence_of_unknown_window(row: SubmittedRow, folder: ResultFolder) -> Iterator[FileEvidence]:
     """Nothing of the window is known where neither a rank's file nor a command tells it."""
-    if not folder.rank_result_files and not folder.commands:
+    if not folder.rank_result_file_by_option_trial_rank and not folder.commands:
         message = "Neither ranks' files nor commands are in the tree: the window is not known."
         yield row.file_evidence(
             "percentile-window", EXPLAINS, message, folder, ("summary.json", "")
         )
 
 
-def _option_numbers_in_commands(
+def _number_by_option_in_commands(
     folder: ResultFolder, pattern: re.Pattern[str]
 ) -> Mapping[str, float]:
     """What the commands of each option set."""

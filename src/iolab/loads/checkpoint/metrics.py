@@ -143,7 +143,7 @@ class CheckpointView(RunView, Record, dict=True):
         )
         return PhaseRankTimes(phase, ranks) if ranks else None
 
-    def claimed_bytes_per_s(self, host_index: int) -> dict[Direction, float]:
+    def claimed_bytes_per_s_by_direction(self, host_index: int) -> dict[Direction, float]:
         """See `RunView`: of each phase, until the last rank of the host ended."""
         found = {
             phase.direction: times.rate_over_slowest_rank_bytes_per_s

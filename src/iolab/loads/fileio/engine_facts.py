@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from iolab.core.engine import EngineName
-from iolab.core.host import HostFacts, HostProgram, ToolFacts, version_commands
+from iolab.core.host import HostFacts, HostProgram, ToolFacts, version_argv_by_tool
 from iolab.record import Record
 from iolab.text import quote_value
 
@@ -103,7 +103,7 @@ FILE_ENGINES: Final[Mapping[str, FileEngineFacts]] = MappingProxyType(
 )
 """All that a study may name. Times of looks are as they were measured on two busy cores."""
 
-VERSION_COMMANDS: Final[Mapping[str, list[str]]] = version_commands(
+VERSION_COMMANDS: Final[Mapping[str, list[str]]] = version_argv_by_tool(
     engine.program for engine in FILE_ENGINES.values() if engine.program
 )
 """What hosts are asked for: programs, each with the command that tells its version."""

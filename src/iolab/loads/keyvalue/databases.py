@@ -147,7 +147,7 @@ async def copy_folder_by_reflink_if_possible(host: Host, source: str, destinatio
     return COPY
 
 
-async def list_file_sizes(host: Host, folder: str) -> dict[str, int]:
+async def read_size_by_file_path(host: Host, folder: str) -> dict[str, int]:
     """The path and size of every file in a folder and below it. HostError or EngineError."""
     words = ("find", folder, "-type", "f", "-printf", r"%s %p\0")
     listed = await run_and_get_output(host, words, output_limit_bytes=LISTED_LIMIT_BYTES)
@@ -215,7 +215,7 @@ async def drop_folder_caches_if_requested(
 async def drop_folder_cache(workdir: WorkDirectory, folder: str) -> CacheDropProof:
     """No page of a file in the folder stays in memory; the proof. HostError or EngineError."""
     return await drop_host_and_file_caches(
-        workdir, sorted(await list_file_sizes(workdir.host, folder))
+        workdir, sorted(await read_size_by_file_path(workdir.host, folder))
     )
 
 
@@ -318,7 +318,7 @@ async def read_and_verify_user_database_shape(
 
 async def total_file_bytes_in_folder(workdir: WorkDirectory, folder: str) -> int:
     """What all files in a folder hold: two that are copies of each other have the same."""
-    return sum((await list_file_sizes(workdir.host, folder)).values())
+    return sum((await read_size_by_file_path(workdir.host, folder)).values())
 
 
 async def _read_table_shape_with_sst_dump(

@@ -404,7 +404,7 @@ def host_rates_chart(
 
     `table` is what the chart's readers without eyes get.
     """
-    rates = sorted(host_metric_values(result, metric_key).items(), key=lambda pair: pair[1])
+    rates = sorted(metric_value_by_host(result, metric_key).items(), key=lambda pair: pair[1])
     if len(rates) < 2:
         return None
     unit = next(
@@ -445,7 +445,7 @@ def host_rates_chart(
     )
 
 
-def host_metric_values(result: RunResult, metric_key: str) -> Mapping[str, float]:
+def metric_value_by_host(result: RunResult, metric_key: str) -> Mapping[str, float]:
     """The hosts' values of a metric, without those that have none."""
     return {
         host.name: metric.value

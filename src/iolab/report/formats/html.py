@@ -38,10 +38,10 @@ from iolab.report.charts.svg import draw_inline_svg
 from iolab.report.numbers import text_with_no_break_units, verdict_mark
 from iolab.report.page import build_report_page, distinct_figure_tables
 from iolab.report.phrases import (
-    configuration_titles_if_several,
     objection_runs_text,
     result_run_name_text,
     run_with_configuration_text,
+    title_by_configuration_if_several,
 )
 from iolab.report.runs import objections_table, passed_checks_text
 from iolab.report.table import Table, table_html, verdict_badge_html
@@ -131,7 +131,7 @@ def render_html(brief: Brief) -> str:
         script=Markup(page_script()),  # noqa: S704 - the same
         policy=content_security_policy(style, page_script()),
         levels={level.value: level for level in VerdictLevel},
-        names=configuration_titles_if_several(brief.study),
+        names=title_by_configuration_if_several(brief.study),
         draw=_draw_figures,
         logo=_logo_data_uri(brief.user_text),
         run_anchors=frozenset(part.anchor for part in page.runs),

@@ -56,8 +56,8 @@ from iolab.report.page import (
     page_figures,
 )
 from iolab.report.phrases import (
-    configuration_titles_if_several,
     run_with_configuration_text,
+    title_by_configuration_if_several,
 )
 from iolab.report.runs import RunSection, evidence_text, objections_table, passed_checks_text
 from iolab.report.table import (
@@ -233,7 +233,7 @@ def render_appendix(brief: Brief, paper: Paper = Paper.A4) -> bytes:
     """What backs the brief: every run, check, host and job. ReportError as above."""
     page = build_report_page(brief)
     frame = {**_common_document_data(brief, page, paper, "appendix"), "logo": ""}
-    runs = _blocks_of_runs(page, configuration_titles_if_several(brief.study))
+    runs = _blocks_of_runs(page, title_by_configuration_if_several(brief.study))
     return _typeset_document(frame, appendix_blocks(brief, page, runs), _FigureFiles())
 
 

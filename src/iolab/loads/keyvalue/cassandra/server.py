@@ -144,7 +144,7 @@ class RecordSet(Record):
         return asdict(self)
 
     @property
-    def column_types(self) -> Mapping[str, str]:
+    def column_type_by_name(self) -> Mapping[str, str]:
         """The columns of YCSB's table for them, and their types."""
         fields = {f"field{number}": "text" for number in range(self.fields)}
         return {"y_id": "text", **fields}
@@ -263,7 +263,7 @@ def require_keyspace_replication(schema: SchemaReply, settings: ServerSettings) 
 
 def require_columns(schema: SchemaReply, record_set: RecordSet, settings: ServerSettings) -> None:
     """EngineError when the table has other columns than the workload's; every difference named."""
-    has, wants = dict(schema.columns or {}), record_set.column_types
+    has, wants = dict(schema.columns or {}), record_set.column_type_by_name
     differs = []
     if missing := sorted(wants.keys() - has.keys()):
         differs.append(f"without {_first_names_text(missing)}")

@@ -586,7 +586,9 @@ class EmbeddedStores:
         await run_on_each_host(host_runs, find_database)
         missing = [host_run for host_run in host_runs if shapes[host_run.name] is None]
         if missing:
-            shapes.update(await _fill_databases(session, run, job, missing, tools))
+            shapes.update(
+                await _fill_databases_and_get_shape_by_host(session, run, job, missing, tools)
+            )
         if session.stop.is_requested:
             return
         session.begin_session_phase(SessionPhase.LAY_OUT, run, "a copy of the loaded database")
@@ -610,7 +612,7 @@ class EmbeddedStores:
             await remove_folder(host_run.workdir.host, database_copy_folder(host_run.workdir))
 
 
-async def _fill_databases(
+async def _fill_databases_and_get_shape_by_host(
     session: SessionContext,
     run: PlannedRun,
     job: YcsbJob,
