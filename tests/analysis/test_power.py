@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.analysis.checks.power import check_idle_power, check_meter_lag, check_meter_reading
-from iolab.analysis.power import power_metrics, power_uses_of_run
+from iolab.analysis.power import power_metrics_of_all_boundaries, power_use_of_each_meter
 from iolab.core.metric import Metric, PowerUse
 from iolab.core.power import PowerBoundary
 from iolab.hosts.rates import CounterSeries
@@ -23,14 +23,14 @@ RECORD = idling(FILES.record)
 
 
 def use_of(series: CounterSeries) -> PowerUse:
-    (use,) = power_uses_of_run(view_of(RECORD, telemetry=(series,)))
+    (use,) = power_use_of_each_meter(view_of(RECORD, telemetry=(series,)))
     return use
 
 
 def metrics_of(*telemetry: CounterSeries, **rates: float) -> dict[str, Metric]:
     view = view_of(RECORD, telemetry=telemetry)
     metrics = {key: Metric(value, "") for key, value in rates.items()}
-    return power_metrics(power_uses_of_run(view), metrics)
+    return power_metrics_of_all_boundaries(power_use_of_each_meter(view), metrics)
 
 
 def test_without_a_meter_nothing_is_claimed() -> None:
@@ -82,12 +82,14 @@ def test_operations_a_joule_and_joules_a_gb_of_a_fleet() -> None:
 
 def test_a_quotient_has_an_interval_where_both_its_parts_have_one() -> None:
     view = view_of(RECORD, telemetry=metered(RECORD))
-    uses = power_uses_of_run(view)
-    known = power_metrics(uses, {"iops": Metric(30_000, "IOPS", 27_000, 33_000, 10)})
+    uses = power_use_of_each_meter(view)
+    known = power_metrics_of_all_boundaries(
+        uses, {"iops": Metric(30_000, "IOPS", 27_000, 33_000, 10)}
+    )
     found = known["node_ops_per_j"]
     assert found.low == pytest.approx(90, abs=0.5)
     assert found.high == pytest.approx(110, abs=0.5)
-    bare = power_metrics(uses, {"iops": Metric(30_000, "IOPS")})["node_ops_per_j"]
+    bare = power_metrics_of_all_boundaries(uses, {"iops": Metric(30_000, "IOPS")})["node_ops_per_j"]
     assert (bare.value, bare.low, bare.high) == (found.value, None, None)
 
 
@@ -127,16 +129,18 @@ def test_meters_of_single_drives_are_added_and_a_meter_of_all_counts_alone() -> 
     facts = {host.host: facts_of(host.host, devices=drives) for host in RECORD.hosts}
 
     def uses_of(*telemetry: CounterSeries) -> tuple[PowerUse, ...]:
-        return power_uses_of_run(view_of(RECORD, facts, telemetry=telemetry))
+        return power_use_of_each_meter(view_of(RECORD, facts, telemetry=telemetry))
 
-    assert power_metrics(uses_of(*first, *second), {})[key].value == pytest.approx(50)
+    assert power_metrics_of_all_boundaries(uses_of(*first, *second), {})[
+        key
+    ].value == pytest.approx(50)
     # A machine whose second drive has no mean, or no meter, has no sum.
     slow = metered(RECORD, name="drive:nvme1n1", every_s=10.0)
-    assert power_metrics(uses_of(*first, *slow), {}) == {}
-    assert power_metrics(uses_of(*first), {}) == {}
+    assert power_metrics_of_all_boundaries(uses_of(*first, *slow), {}) == {}
+    assert power_metrics_of_all_boundaries(uses_of(*first), {}) == {}
     shelf = metered(RECORD, name="drive:riser", load_w=30.0, noise_w=0.0)
     uses = uses_of(*first, *second, *shelf)
-    assert power_metrics(uses, {})[key].value == pytest.approx(60)
+    assert power_metrics_of_all_boundaries(uses, {})[key].value == pytest.approx(60)
     assert {use.meter for use in uses if use.is_counted} == {"riser"}
 
 
@@ -144,12 +148,17 @@ def test_drives_that_are_not_below_the_target_do_not_count() -> None:
     facts = {host.host: facts_of(host.host) for host in RECORD.hosts}
     below = metered(RECORD, name="drive:nvme0n1", load_w=10.0, noise_w=0.0)
     other = metered(RECORD, name="drive:sdq", load_w=70.0, noise_w=0.0)
-    uses = power_uses_of_run(view_of(RECORD, facts, telemetry=(*below, *other)))
-    assert power_metrics(uses, {})["drive_power_w"].value == pytest.approx(20)
+    uses = power_use_of_each_meter(view_of(RECORD, facts, telemetry=(*below, *other)))
+    assert power_metrics_of_all_boundaries(uses, {})["drive_power_w"].value == pytest.approx(20)
     slow = metered(RECORD, name="drive:riser", every_s=10.0)
-    assert power_metrics(power_uses_of_run(view_of(RECORD, facts, telemetry=slow)), {}) == {}
-    alone = power_uses_of_run(view_of(RECORD, facts, telemetry=other))
-    assert power_metrics(alone, {}) == {}
+    assert (
+        power_metrics_of_all_boundaries(
+            power_use_of_each_meter(view_of(RECORD, facts, telemetry=slow)), {}
+        )
+        == {}
+    )
+    alone = power_use_of_each_meter(view_of(RECORD, facts, telemetry=other))
+    assert power_metrics_of_all_boundaries(alone, {}) == {}
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from iolab.core.run import DeviceDelta, MonitoredHost, RunRecord
 from iolab.core.workload import Direction
 from iolab.guests.analysis import check_guest_bytes
 from iolab.guests.guest import GuestDiskKind, GuestSettings
-from iolab.guests.nodes import fleet_byte_counts, hypervisor_runs, written_bytes_by_layer
+from iolab.guests.nodes import fleet_byte_counts, hypervisor_runs, written_bytes_of_node_by_layer
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID
 from tests.analysis.records import Burst
 from tests.guests.fleets import (
@@ -232,9 +232,10 @@ def test_writes_of_a_node_are_told_of_devices_that_are_its_own() -> None:
         facts(one_kernel=True),
     )
     assert [
-        written_bytes_by_layer(apart, one).devices for one in hypervisor_runs(apart.record)
+        written_bytes_of_node_by_layer(apart, one).devices for one in hypervisor_runs(apart.record)
     ] == [2 * READ] * 2
     together = view(writes(1.0), facts(one_kernel=True))
     assert [
-        written_bytes_by_layer(together, one).devices for one in hypervisor_runs(together.record)
+        written_bytes_of_node_by_layer(together, one).devices
+        for one in hypervisor_runs(together.record)
     ] == [None] * 2

@@ -36,10 +36,10 @@ from iolab.guests.report import (
 )
 from iolab.guests.tables import (
     GUESTS_SHOWN,
-    fleet_layer_latencies,
     guest_settings_table,
     guests_by_node_table,
     guests_table,
+    layer_latencies_of_fleet,
     outliers_table,
     vcpu_wait_share,
     written_bytes_table,
@@ -119,12 +119,12 @@ def test_layers_of_several_nodes_weigh_every_io_the_same() -> None:
         return HypervisorResult(name, ("vm",), {}, own)
 
     both = (LatencyLayer.ENGINE, LatencyLayer.GUEST)
-    found = fleet_layer_latencies([node("a", 100.0, 1, *both), node("b", 400.0, 3, *both)])
+    found = layer_latencies_of_fleet([node("a", 100.0, 1, *both), node("b", 400.0, 3, *both)])
     assert [(one.layer, one.mean_ns, one.ios) for one in found] == [
         (LatencyLayer.ENGINE, 325.0, 4),
         (LatencyLayer.GUEST, 325.0, 4),
     ]
-    lacking = fleet_layer_latencies(
+    lacking = layer_latencies_of_fleet(
         [node("a", 100.0, 1, *both), node("b", 400.0, 3, LatencyLayer.ENGINE)]
     )
     assert [one.layer for one in lacking] == [LatencyLayer.ENGINE]

@@ -12,7 +12,7 @@ from iolab.core.run import DeviceDelta, RunRecord
 from iolab.core.samples import empty_counter_table
 from iolab.core.workload import Direction
 from iolab.guests.guest import GuestDiskKind
-from iolab.guests.metrics import guest_mean_latency_ns, layer_latencies
+from iolab.guests.metrics import guest_mean_latency_ns, layer_latencies_of_node
 from iolab.guests.nodes import guests_of_run, hypervisor_runs
 from tests.analysis.records import GO_NS, SECOND, disk
 from tests.guests.fleets import (
@@ -39,13 +39,13 @@ MS = 1_000_000
 
 def layers(record: RunRecord, seen: RunView | None = None) -> dict[LatencyLayer, float]:
     """The means of the first node in ms."""
-    found = layer_latencies(seen or view(record), hypervisor_runs(record)[0])
+    found = layer_latencies_of_node(seen or view(record), hypervisor_runs(record)[0])
     return {one.layer: round(one.mean_ns / MS, 6) for one in found}
 
 
 def test_every_layer_tells_what_it_saw_of_the_same_ios() -> None:
     record = counted(run())
-    found = layer_latencies(view(record), hypervisor_runs(record)[0])
+    found = layer_latencies_of_node(view(record), hypervisor_runs(record)[0])
     assert [(one.layer, one.direction) for one in found] == [
         (layer, Direction.READ) for layer in LatencyLayer
     ]
@@ -56,7 +56,7 @@ def test_every_layer_tells_what_it_saw_of_the_same_ios() -> None:
 
 def test_writes_are_an_account_of_their_own() -> None:
     record = counted(run(job=WRITES), way="write")
-    found = layer_latencies(view(record), hypervisor_runs(record)[0])
+    found = layer_latencies_of_node(view(record), hypervisor_runs(record)[0])
     assert {one.direction for one in found} == {Direction.WRITE}
     assert [one.mean_ns / MS for one in found] == pytest.approx([8.0, 7.0, 6.0, 1.0])
 
@@ -64,7 +64,7 @@ def test_writes_are_an_account_of_their_own() -> None:
 def test_what_others_read_of_a_device_is_no_layer_of_writes() -> None:
     disk_rows = {"nvme0n1": {"read_ios": 5, "read_time_ns": MS, "write_ios": 5}}
     record = counted(run(job=WRITES), way="write", disks=disk_rows)
-    found = layer_latencies(view(record), hypervisor_runs(record)[0])
+    found = layer_latencies_of_node(view(record), hypervisor_runs(record)[0])
     assert {one.direction for one in found} == {Direction.WRITE}
 
 

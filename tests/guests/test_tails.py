@@ -11,7 +11,11 @@ from iolab.core.samples import Ints
 from iolab.core.workload import Direction
 from iolab.guests.blocks import BOUNDARIES_NS
 from iolab.guests.guest import GuestRun
-from iolab.guests.metrics import OPEN_NS, hypervisor_latency_percentiles, percentile_with_bin_bounds
+from iolab.guests.metrics import (
+    OPEN_NS,
+    latency_percentiles_of_node_guests,
+    percentile_with_bin_bounds,
+)
 from iolab.guests.nodes import hypervisor_runs
 from tests.guests.fleets import GUESTS, blocks, fleet_of, given, guest, run
 
@@ -37,7 +41,7 @@ def test_percentiles_of_a_node_lie_within_a_bin_of_all_its_guests() -> None:
     held = [replace(blocks(), ios=len(one), bins=binned(one)) for one in made]
     fleet = fleet_of(*(guest(name, blocks=(one,)) for name, one in zip(GUESTS, held, strict=False)))
     (node,) = hypervisor_runs(run(fleet=fleet))
-    found = hypervisor_latency_percentiles(node)
+    found = latency_percentiles_of_node_guests(node)
     every = np.sort(np.concatenate(made))
     names = {"p50": 50.0, "p99": 99.0, "p99_5": 99.5, "p99_9": 99.9, "p99_99": 99.99}
     assert set(found) == {f"read_lat_ns_{name}" for name in names}
@@ -57,7 +61,7 @@ def test_few_ios_have_no_far_percentile() -> None:
     few = replace(blocks(), ios=1000, bins=((1000, 2000, 1000),))
     fleet = fleet_of(*(guest(name, blocks=(few,)) for name in GUESTS))
     (node, _) = hypervisor_runs(run(fleet=fleet))
-    assert set(hypervisor_latency_percentiles(node)) == {"read_lat_ns_p50"}
+    assert set(latency_percentiles_of_node_guests(node)) == {"read_lat_ns_p50"}
 
 
 @pytest.mark.parametrize(
@@ -72,7 +76,7 @@ def test_a_guest_without_bins_leaves_its_node_without_percentiles(odd: GuestRun)
     held = replace(blocks(), bins=((1000, 2000, 30_000),))
     fleet = fleet_of(guest(GUESTS[0], blocks=(held,)), odd)
     (node,) = hypervisor_runs(run(fleet=fleet))
-    assert hypervisor_latency_percentiles(node) == {}
+    assert latency_percentiles_of_node_guests(node) == {}
 
 
 def test_a_guest_that_did_nothing_that_way_needs_no_bins() -> None:
@@ -80,13 +84,13 @@ def test_a_guest_that_did_nothing_that_way_needs_no_bins() -> None:
     idle = replace(blocks(0), ios=0)
     fleet = fleet_of(guest(GUESTS[0], blocks=(held,)), guest(GUESTS[1], blocks=(idle,)))
     (node,) = hypervisor_runs(run(fleet=fleet))
-    assert hypervisor_latency_percentiles(node)["read_lat_ns_p50"] == Metric(
+    assert latency_percentiles_of_node_guests(node)["read_lat_ns_p50"] == Metric(
         1500.0, "ns", 1000.0, 2000.0
     )
     writes = replace(held, direction=Direction.WRITE)
     fleet = fleet_of(guest(GUESTS[0], blocks=(writes,)))
     (node,) = hypervisor_runs(run(fleet=fleet))
-    assert "write_lat_ns_p50" in hypervisor_latency_percentiles(node)
+    assert "write_lat_ns_p50" in latency_percentiles_of_node_guests(node)
 
 
 def test_a_bin_without_an_end_tells_more_than() -> None:

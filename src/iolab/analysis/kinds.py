@@ -62,7 +62,7 @@ from iolab.analysis.metrics import (
     host_metrics,
     metrics_with_intervals,
 )
-from iolab.analysis.power import power_metrics, power_uses_of_run
+from iolab.analysis.power import power_metrics_of_all_boundaries, power_use_of_each_meter
 from iolab.analysis.scenario import baseline_window, record_cut_to_window, scenario_metrics
 from iolab.analysis.service_time import (
     SERVICE_KEYS,
@@ -333,9 +333,11 @@ def judge_run(
     point, kind = record.run.point, kinds.load_analysis_for_run(record)
     view = kinds.build_view(record, facts_by_target, telemetry)
     spreads = dict(kind.evenness_by_phase(view))
-    metrics, power = dict(kind.fleet_metrics(view)), power_uses_of_run(view)
+    metrics, power = dict(kind.fleet_metrics(view)), power_use_of_each_meter(view)
     figures, drives = view.scenario_figures, drive_wear_of_run(view)
-    metrics |= power_metrics(power, metrics) | write_amplification_metrics(view, drives)
+    metrics |= power_metrics_of_all_boundaries(power, metrics) | write_amplification_metrics(
+        view, drives
+    )
     return RunResult(
         configuration=point.configuration,
         workload=point.workload,

@@ -29,7 +29,7 @@ from iolab.core.power import (
     REPORTED_BOUNDARIES,
     PowerBoundary,
     is_meter_summable,
-    meters_to_sum,
+    meters_to_sum_for_machine,
 )
 from iolab.core.run import IdleSpan
 from iolab.core.samples import Floats, Ints
@@ -222,10 +222,10 @@ def _load_begin_and_end_ns(view: RunView) -> tuple[int | None, int | None]:
     return begin, max((span.end_ns for span in spans), default=None)
 
 
-def power_uses_of_run(view: RunView) -> tuple[PowerUse, ...]:
+def power_use_of_each_meter(view: RunView) -> tuple[PowerUse, ...]:
     """What each meter showed in the run, in the order of hosts and names; which of them count."""
     window = view.load.measured_part.common_window
-    uses = tuple(_power_use(series, window) for series in meter_series(view))
+    uses = tuple(_power_use_of_meter(series, window) for series in meter_series(view))
     counted = [
         use
         for boundary in REPORTED_BOUNDARIES
@@ -234,7 +234,7 @@ def power_uses_of_run(view: RunView) -> tuple[PowerUse, ...]:
     return tuple(replace(use, is_counted=True) if use in counted else use for use in uses)
 
 
-def _power_use(series: MeterSeries, window: Window | None) -> PowerUse:
+def _power_use_of_meter(series: MeterSeries, window: Window | None) -> PowerUse:
     lag_s = series.lag_s
     use = PowerUse(
         host=series.host,
@@ -257,7 +257,7 @@ def _power_use(series: MeterSeries, window: Window | None) -> PowerUse:
         return replace(use, idle_reason="idle was not measured before and after the load")
     idle_w = _mean_watts(np.concatenate((before, after)), series.step_w)
     use = replace(use, idle_w=idle_w)
-    if idle_drift_w(series):
+    if idle_power_drift_w(series):
         reason = f"idle was {before.mean():.3g} W before the load and {after.mean():.3g} W after it"
         return replace(use, idle_reason=reason)
     return replace(use, idle_reason=_no_net_power_reason(watts, idle_w))
@@ -298,7 +298,7 @@ def _mean_watts(readings: Floats, step_w: float | None) -> Metric:
     return Metric(mean, "W", max(mean - reach, 0.0), mean + reach, int(readings.size))
 
 
-def idle_drift_w(series: MeterSeries) -> float | None:
+def idle_power_drift_w(series: MeterSeries) -> float | None:
     """By how much idle differs before and after the load, 0 where it may be chance.
 
     None where it was not measured both times.
@@ -325,7 +325,7 @@ def _no_net_power_reason(watts: Metric, idle_w: Metric) -> str:
     return f"the load took {abs(net):.3g} W {way} than idle, which is no more than noise"
 
 
-def power_metrics(
+def power_metrics_of_all_boundaries(
     uses: Sequence[PowerUse], rate_metrics: Mapping[str, Metric]
 ) -> dict[str, Metric]:
     """The metrics of power beside those of a result; none of a boundary that not all have."""
@@ -333,7 +333,7 @@ def power_metrics(
     for boundary in REPORTED_BOUNDARIES:
         counted = [use for use in uses if use.boundary is boundary and use.is_counted]
         if counted:
-            found |= _boundary_metrics(boundary, counted, rate_metrics)
+            found |= _power_metrics_of_boundary(boundary, counted, rate_metrics)
     return found
 
 
@@ -381,7 +381,7 @@ def _power_uses_to_sum_for_machine(
         for use in uses
         if use.watts is not None or is_meter_summable(boundary, use.meter)
     }
-    counted = [named[name] for name in meters_to_sum(boundary, [*named])]
+    counted = [named[name] for name in meters_to_sum_for_machine(boundary, [*named])]
     if boundary is PowerBoundary.DRIVE and any(
         is_meter_summable(boundary, use.meter) for use in counted
     ):
@@ -391,7 +391,7 @@ def _power_uses_to_sum_for_machine(
     return counted if all(use.watts is not None for use in counted) else []
 
 
-def _boundary_metrics(
+def _power_metrics_of_boundary(
     boundary: PowerBoundary, uses: Sequence[PowerUse], rate_metrics: Mapping[str, Metric]
 ) -> dict[str, Metric]:
     watts = _metric_sum([use.watts for use in uses])

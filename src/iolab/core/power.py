@@ -55,13 +55,13 @@ def is_meter_summable(boundary: PowerBoundary, name: str) -> bool:
     return name.startswith(RAPL_PACKAGE_PREFIX)
 
 
-def meters_to_sum(boundary: PowerBoundary, names: Sequence[str]) -> list[str]:
+def meters_to_sum_for_machine(boundary: PowerBoundary, meter_names: Sequence[str]) -> list[str]:
     """Of one machine's meters at one boundary, in order, those whose sum is the machine's watts.
 
     The first that the study describes, else all that can be added, else the first of the kernel's.
     """
-    addable = [name for name in names if is_meter_summable(boundary, name)]
-    others = [name for name in names if name not in addable]
+    addable = [name for name in meter_names if is_meter_summable(boundary, name)]
+    others = [name for name in meter_names if name not in addable]
     described = [name for name in others if not name.startswith(KERNEL_SENSOR_PREFIX)]
     return described[:1] or addable or others[:1]
 

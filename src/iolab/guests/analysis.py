@@ -295,12 +295,16 @@ def check_guest_bytes(view: RunView) -> CheckAnswer:
         return not_applicable_answer("No guest of a known node made load.")
     evidence = _fleet_byte_evidence(account)
     answers = [
-        answer for guest in account.guests for answer in _guest_byte_answers(guest, evidence)
+        answer
+        for guest in account.guests
+        for answer in _guest_against_hypervisor_byte_answers(guest, evidence)
     ]
-    return worst_answer([*answers, *_node_byte_answers(view, account, evidence)])
+    return worst_answer([*answers, *_guests_against_devices_byte_answers(view, account, evidence)])
 
 
-def _guest_byte_answers(guest: GuestBytes, evidence: EvidenceValues) -> Iterator[CheckAnswer]:
+def _guest_against_hypervisor_byte_answers(
+    guest: GuestBytes, evidence: EvidenceValues
+) -> Iterator[CheckAnswer]:
     """One guest's own block device against what its hypervisor counted."""
     if guest.hypervisor_read_and_write_bytes is None:
         return
@@ -325,7 +329,7 @@ def _guest_byte_answers(guest: GuestBytes, evidence: EvidenceValues) -> Iterator
             yield indicative_answer(f"{text}: more than the load passed.", **numbers)
 
 
-def _node_byte_answers(
+def _guests_against_devices_byte_answers(
     view: RunView, byte_counts: FleetByteCounts, evidence: EvidenceValues
 ) -> Iterator[CheckAnswer]:
     """What left all guests against what the devices of all nodes moved."""

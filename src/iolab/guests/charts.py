@@ -17,9 +17,9 @@ from iolab.guests.groups import (
     GuestScalingGroup,
     guest_count_and_axis_values_text,
     guest_count_per_node_or_zero,
-    median_run,
     points_by_configuration_and_depth,
     points_with_fewest_and_most_guests,
+    run_with_median_rate,
 )
 from iolab.guests.latency_breakdown import latency_breakdown_chart
 from iolab.guests.node_chart import DISK_IO_METRICS, PROCESSOR_METRICS, node_timeline_chart
@@ -77,11 +77,11 @@ def guest_count_chart_group(
     caveat: str,
 ) -> ChartGroup | None:
     """IOPS, mean latency and the tail against guests a node, a line a depth; the breakdown."""
-    if not any(median_run(point) for point in scaling_group.points):
+    if not any(run_with_median_rate(point) for point in scaling_group.points):
         return None
     named = list(named_runs_with_fewest_and_most_guests(scaling_group, styles))
     figures = (
-        [*_group_curve_figures(scaling_group, styles, curves)]
+        [*_guest_scaling_curve_figures(scaling_group, styles, curves)]
         if _has_several_guest_counts(scaling_group)
         else []
     )
@@ -145,7 +145,7 @@ def scaling_group_chart_lines(
     return lines
 
 
-def _group_curve_figures(
+def _guest_scaling_curve_figures(
     scaling_group: GuestScalingGroup, styles: SeriesStyles, curves: Sequence[LoadCurve]
 ) -> Iterator[Figure]:
     lines = scaling_group_chart_lines(scaling_group, styles, curves)
@@ -203,7 +203,7 @@ def named_runs_with_fewest_and_most_guests(
     several = len({point.key.configuration for point in scaling_group.points}) > 1
     fewest = [points[0] for points in ends if len(points) > 1]
     for point in [*fewest, *(points[-1] for points in ends if points)]:
-        run = median_run(point)
+        run = run_with_median_rate(point)
         if run is not None and run.nodes:
             title = styles[point.key.configuration].title if several else ""
             yield (

@@ -131,7 +131,7 @@ def scaling_group_headlines(
     )
 
 
-def median_run(point: PointSummary) -> RunResult | None:
+def run_with_median_rate(point: PointSummary) -> RunResult | None:
     """The run that stands for a point: the median one; None where none has a rate."""
     runs = [
         run
@@ -144,7 +144,7 @@ def median_run(point: PointSummary) -> RunResult | None:
 def points_with_fewest_and_most_guests(points: Sequence[PointSummary]) -> list[PointSummary]:
     """The points with the fewest and the most guests, in that order."""
     shown = sorted(
-        (p for p in points if median_run(p)),
+        (p for p in points if run_with_median_rate(p)),
         key=lambda p: guest_count_per_node_or_zero(p.key.axis_values),
     )
     return shown if len(shown) < 3 else [shown[0], shown[-1]]
@@ -173,7 +173,7 @@ def runs_needing_manifests(
         for group in groups
         for points in points_by_configuration_and_depth(group.points).values()
         for point in reversed(points_with_fewest_and_most_guests(points))
-        if (run := median_run(point)) is not None
+        if (run := run_with_median_rate(point)) is not None
     ]
     runs = runs or [run for run in results if run.nodes]
     return tuple(dict.fromkeys((run.digest, run.repeat) for run in runs))[:RUNS_MAX]
@@ -185,7 +185,9 @@ def run_shown_in_node_timeline(plan: Plan, points: Iterable[PointSummary]) -> Ru
     As published at the most guests, else of the most; of several the one that is trusted most.
     """
     written = {point.digest: point.job.study_values_by_key for point in plan.points}
-    runs = [run for point in points if (run := median_run(point)) is not None and run.nodes]
+    runs = [
+        run for point in points if (run := run_with_median_rate(point)) is not None and run.nodes
+    ]
 
     def timeline_priority_key(result: RunResult) -> tuple[bool, bool, int, int]:
         return (

@@ -72,11 +72,11 @@ def nodes_grouped_by_machine(
     return list(machines.values())
 
 
-def guest_specs(node_names: Iterable[str], per_node: int) -> Iterator[HostSpec]:
+def guest_specs(node_names: Iterable[str], guests_per_node: int) -> Iterator[HostSpec]:
     """The guests that a session boots, node after node: `node-1-vm01` and so on."""
-    width = max(2, len(str(per_node)))
+    width = max(2, len(str(guests_per_node)))
     for node in node_names:
-        for number in range(1, per_node + 1):
+        for number in range(1, guests_per_node + 1):
             yield HostSpec(
                 name=f"{node}-vm{number:0{width}}",
                 transport=HostTransport.VM,
@@ -121,12 +121,12 @@ def knee_guest_counts_per_node(
     turning = {
         next((load for load in sorted(guest_counts) if load * vcpu_count >= bound), None)
         for room in hypervisor_hints
-        for bound in _saturating_vcpu_counts(room)
+        for bound in _node_saturating_vcpu_counts(room)
     }
     return tuple(sorted(load for load in turning if load is not None))
 
 
-def _saturating_vcpu_counts(hints: HypervisorHints) -> Iterator[float]:
+def _node_saturating_vcpu_counts(hints: HypervisorHints) -> Iterator[float]:
     if hints.cores is not None:
         yield hints.cores
         if hints.numa_nodes is not None:

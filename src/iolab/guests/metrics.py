@@ -36,8 +36,8 @@ from iolab.guests.nodes import (
     are_disks_modelled,
     guests_of_run,
     hypervisor_runs,
-    vcpu_count,
-    written_bytes_by_layer,
+    vcpu_count_of_guest,
+    written_bytes_of_node_by_layer,
 )
 from iolab.hosts.counter_names import GUESTS
 from iolab.hosts.rates import ALL_CORES
@@ -173,7 +173,7 @@ def _window_mean_by_device(
 ) -> dict[str, float]:
     """The means over the window of everything of one kind that the node has."""
     means: dict[str, float] = {}
-    for name in _device_names(view, node, outlier_metric):
+    for name in _node_device_names(view, node, outlier_metric):
         mean = _mean_of_outlier_metric(view, node, outlier_metric, name, window)
         if mean is not None:
             means[name] = mean
@@ -202,7 +202,9 @@ def _mean_of_outlier_metric(
     return None if latency is None else latency.mean_ns
 
 
-def _device_names(view: RunView, node: HypervisorRun, outlier_metric: OutlierMetric) -> list[str]:
+def _node_device_names(
+    view: RunView, node: HypervisorRun, outlier_metric: OutlierMetric
+) -> list[str]:
     names = [
         series.name
         for series in view.counter_series(node.name, outlier_metric.scope, outlier_metric.metric)
@@ -225,11 +227,13 @@ def hypervisor_results(view: RunView) -> tuple[HypervisorResult, ...]:
         HypervisorResult(
             name=node.name,
             guests=tuple(guest.name for guest in node.guests),
-            metrics=metrics_of_host_group(view.load, node.host_indexes, view.job.data_directions),
-            layers=layer_latencies(view, node),
+            metrics=metrics_of_host_group(
+                view.load, node.guest_host_indexes, view.job.data_directions
+            ),
+            layers=layer_latencies_of_node(view, node),
             outliers=outlying_devices_of_node(view, node),
-            bytes_written=written_bytes_by_layer(view, node),
-            hypervisor_latencies=hypervisor_latency_percentiles(node),
+            bytes_written=written_bytes_of_node_by_layer(view, node),
+            hypervisor_latencies=latency_percentiles_of_node_guests(node),
         )
         for node in hypervisor_runs(view.record)
     )
@@ -347,7 +351,7 @@ def guests_with_node_counted_cpu(view: RunView) -> frozenset[str]:
 
 def guest_cpu_shares(view: RunView, guest: Guest) -> GuestCpuShares | None:
     """What its processors had in the measured window, else in the whole run; None if unknown."""
-    vcpus = vcpu_count(view, guest)
+    vcpus = vcpu_count_of_guest(view, guest)
     if not vcpus:
         return None
     window, node = view.measured_window(guest.host_index), guest.run.node
@@ -397,7 +401,7 @@ Bins = Sequence[tuple[int, int, int]]
 """(low ns, high ns, count), ascending, low included and high not."""
 
 
-def hypervisor_latency_percentiles(node: HypervisorRun) -> dict[str, Metric]:
+def latency_percentiles_of_node_guests(node: HypervisorRun) -> dict[str, Metric]:
     """Percentiles by direction of all guests of a node over the whole run, bins added exactly.
 
     Keys are those of a result; one without enough I/Os is left out, and all where the hypervisor of
@@ -405,7 +409,7 @@ def hypervisor_latency_percentiles(node: HypervisorRun) -> dict[str, Metric]:
     """
     metrics: dict[str, Metric] = {}
     for way in DIRECTIONS:
-        counts = node.block_counts(way)
+        counts = node.block_counts_of_guest_disks(way)
         if counts is not None and all(served.bins or not served.ios for served in counts):
             bins = merge_bins_with_equal_edges([served.bins for served in counts])
             total = sum(count for *_, count in bins)
@@ -443,7 +447,7 @@ def percentile_with_bin_bounds(bins: Bins, percent: float) -> Metric:
     raise ValueError("no latency has no percentile")
 
 
-def layer_latencies(view: RunView, node: HypervisorRun) -> tuple[LayerLatency, ...]:
+def layer_latencies_of_node(view: RunView, node: HypervisorRun) -> tuple[LayerLatency, ...]:
     """What every layer of a node saw in the window that all hosts share; nothing without one.
 
     It is told in the directions that the engines worked in, with their latencies as of a result. A
@@ -456,7 +460,7 @@ def layer_latencies(view: RunView, node: HypervisorRun) -> tuple[LayerLatency, .
     return tuple(
         latency
         for way in DIRECTIONS
-        if view.load.ios[node.host_indexes, way].any()
+        if view.load.ios[node.guest_host_indexes, way].any()
         for layer, see in _IO_TIME_BY_LAYER.items()
         if (latency := _layer_latency(layer, way, see(view, node, way, window))) is not None
     )
@@ -482,8 +486,8 @@ def _engine_io_time(
 ) -> IoTime | None:
     load = view.load
     return IoTime(
-        float(load.ios[node.host_indexes, direction].sum()),
-        float(load.lat_sum_ns[node.host_indexes, direction].sum()),
+        float(load.ios[node.guest_host_indexes, direction].sum()),
+        float(load.lat_sum_ns[node.guest_host_indexes, direction].sum()),
     )
 
 
@@ -510,7 +514,7 @@ def _hypervisor_io_time(
     """In the window by the node's samples; where there are none, in the whole run."""
     names = [guest.name for guest in node.guests]
     counted = io_time_in_window(view, (node.name, GUESTS), names, direction, window)
-    counts = node.block_counts(direction)
+    counts = node.block_counts_of_guest_disks(direction)
     if counted is not None or counts is None:
         return counted
     return IoTime(float(sum(c.ios for c in counts)), float(sum(c.total_time_ns for c in counts)))

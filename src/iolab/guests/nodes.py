@@ -55,11 +55,11 @@ class HypervisorRun(Record):
     monitored_host: MonitoredHost | None
 
     @property
-    def host_indexes(self) -> list[int]:
+    def guest_host_indexes(self) -> list[int]:
         """The places of its guests among the run's hosts."""
         return [guest.host_index for guest in self.guests]
 
-    def block_counts(self, direction: Direction) -> list[BlockCounts] | None:
+    def block_counts_of_guest_disks(self, direction: Direction) -> list[BlockCounts] | None:
         """What hypervisors counted of its guests' disks; None where one of them did not."""
         if not all(guest.run.blocks for guest in self.guests):
             return None
@@ -105,7 +105,7 @@ def are_disks_modelled(record: RunRecord) -> bool:
     return settings is not None and settings.disk is GuestDiskKind.MODELLED
 
 
-def vcpu_count(view: RunView, guest: Guest) -> int | None:
+def vcpu_count_of_guest(view: RunView, guest: Guest) -> int | None:
     """How many processors a guest has; None where nobody knows."""
     settings = booted_guest_settings_of_run(view.record)
     if settings is not None:
@@ -140,25 +140,25 @@ def declared_read_and_write_amplification(record: RunRecord) -> tuple[float, flo
     return None if settings is None else (1.0, float(settings.replicas))
 
 
-def written_bytes_by_layer(view: RunView, node: HypervisorRun) -> BytesWrittenByLayer:
+def written_bytes_of_node_by_layer(view: RunView, node: HypervisorRun) -> BytesWrittenByLayer:
     """What a node's guests wrote in the whole run, and what became of it on the node.
 
     Devices are those of this node alone: where it shares them with another nobody can tell.
     """
     record, factors = view.record, declared_read_and_write_amplification(view.record)
-    served = node.block_counts(Direction.WRITE)
+    served = node.block_counts_of_guest_disks(Direction.WRITE)
     return BytesWrittenByLayer(
         guests=sum(
             view.claimed_run_bytes_with_neighbours(host, Direction.WRITE)
-            for host in node.host_indexes
+            for host in node.guest_host_indexes
         ),
         hypervisor=None if served is None else sum(block.bytes for block in served),
-        devices=_bytes_written_by_devices(view, node),
+        devices=_bytes_written_by_devices_of_node(view, node),
         factor=None if are_disks_modelled(record) or factors is None else factors[1],
     )
 
 
-def _bytes_written_by_devices(view: RunView, node: HypervisorRun) -> int | None:
+def _bytes_written_by_devices_of_node(view: RunView, node: HypervisorRun) -> int | None:
     if node.monitored_host is None or are_disks_modelled(view.record):
         return None
     leaves = leaf_device_deltas(node.monitored_host, view.facts.get(node.name))

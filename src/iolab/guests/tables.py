@@ -82,7 +82,7 @@ _PINNED: Final = {
 }
 
 
-def fleet_layer_latencies(nodes: Iterable[HypervisorResult]) -> tuple[LayerLatency, ...]:
+def layer_latencies_of_fleet(nodes: Iterable[HypervisorResult]) -> tuple[LayerLatency, ...]:
     """The layers of all nodes together: every I/O weighs the same; from the generator down.
 
     A layer that a node with guests does not tell of is left out: it would be another fleet's.
@@ -119,7 +119,7 @@ def _node_count_with_engine_ios(
 
 def latency_breakdowns(result: RunResult, run_name: str) -> Iterator[LatencyBreakdown]:
     """A breakdown for each direction of a run that has any layer."""
-    layers = fleet_layer_latencies(result.nodes)
+    layers = layer_latencies_of_fleet(result.nodes)
     for direction in (Direction.READ, Direction.WRITE):
         means = tuple(
             (layer.layer, layer.mean_ns) for layer in layers if layer.direction is direction
@@ -180,7 +180,7 @@ def written_bytes_table(named_results: Sequence[Named]) -> Table | None:
         rows += [
             row_of_cells(name, node, *texts, run.verdict.level) for node, texts in by_node if texts
         ]
-        if (total := fleet_written_bytes(run)) is not None and len(run.nodes) > 1:
+        if (total := written_bytes_of_fleet_by_layer(run)) is not None and len(run.nodes) > 1:
             rows.append(
                 row_of_cells(name, "all nodes", *_written_bytes_cells(total), run.verdict.level)
             )
@@ -201,7 +201,7 @@ def node_written_bytes_cells(node: HypervisorResult) -> tuple[str, ...]:
     )
 
 
-def fleet_written_bytes(result: RunResult) -> BytesWrittenByLayer | None:
+def written_bytes_of_fleet_by_layer(result: RunResult) -> BytesWrittenByLayer | None:
     """The same of all nodes together; None where nothing was written or not every node tells.
 
     Nodes that share a kernel share its devices, so that theirs are no sum of what nodes tell: they
@@ -216,12 +216,12 @@ def fleet_written_bytes(result: RunResult) -> BytesWrittenByLayer | None:
     return BytesWrittenByLayer(
         guests=sum(node.guests for node in written),
         hypervisor=sum(counted) if len(counted) == len(through) else None,
-        devices=_bytes_written_by_devices(result),
+        devices=_bytes_written_by_devices_in_check(result),
         factor=factors.pop() if len(factors) == 1 else None,
     )
 
 
-def _bytes_written_by_devices(result: RunResult) -> int | None:
+def _bytes_written_by_devices_in_check(result: RunResult) -> int | None:
     for check in result.verdict.checks:
         if check.code == BYTES_CHECK:
             moved = check.evidence.get("devices_write_bytes")

@@ -15,9 +15,9 @@ from iolab.guests.groups import (
     guest_count,
     guest_count_and_axis_values_text,
     guest_scaling_groups,
-    median_run,
     points_by_configuration_and_depth,
     points_with_fewest_and_most_guests,
+    run_with_median_rate,
 )
 from iolab.guests.latency_breakdown import LatencyBreakdown, latency_part_names
 from iolab.guests.metrics import points_by_hypervisor
@@ -140,7 +140,7 @@ def _points_with_most_guests(study: Study, points: Sequence[PointSummary]) -> li
         swept.add(group.workload.id)
         for line in points_by_configuration_and_depth(group.points).values():
             for point in points_with_fewest_and_most_guests(line)[-1:]:
-                run = median_run(point)
+                run = run_with_median_rate(point)
                 if run is not None and run.nodes:
                     prefix = f"{titles[point.key.configuration]}: " if several else ""
                     name = (
@@ -150,7 +150,7 @@ def _points_with_most_guests(study: Study, points: Sequence[PointSummary]) -> li
                     shown.append((name, point, run))
     names = study.workload_titles
     for point in points:
-        run = median_run(point)
+        run = run_with_median_rate(point)
         if point.key.workload not in swept and run is not None and run.nodes:
             shown.append(
                 (

@@ -126,7 +126,7 @@ class CounterCollector:
     ) -> tuple[SignedInts, Ints]:
         codes: list[int] = []
         values: list[int] = []
-        for key, value in _counter_values_by_key(sample):
+        for key, value in _counter_keys_and_values(sample):
             if value is not None:
                 codes.append(self._codes.setdefault(key, len(self._codes)))
                 values.append(_require_integer(value, ".".join(key)))
@@ -166,7 +166,7 @@ def _parse_usual_layout(sample: Mapping[str, object]) -> tuple[_Layout, Ints] | 
         return None
 
 
-def _counter_values_by_key(sample: Mapping[str, object]) -> Iterator[tuple[_Key, object]]:
+def _counter_keys_and_values(sample: Mapping[str, object]) -> Iterator[tuple[_Key, object]]:
     for key, scope, head, metrics in _LISTS:
         for row in _sample_rows(sample, key, head + len(metrics)):
             # A core is named with its node, the first where the host has none.

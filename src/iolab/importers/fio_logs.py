@@ -48,7 +48,7 @@ class FioLogs(Record):
     bins: Mapping[str, Bins] = field(default_factory=dict)
 
 
-class OrphanFioLogImporter:
+class OrphanFioLogSkipper:
     """Logs that no report beside them names: their windows are of a load that nothing tells."""
 
     tool: Final = "fio log"

@@ -9,7 +9,7 @@ from iolab.importers.diskspd import DiskspdImporter
 from iolab.importers.elbencho import ElbenchoImporter
 from iolab.importers.files import Importer
 from iolab.importers.fio import FioImporter
-from iolab.importers.fio_logs import OrphanFioLogImporter
+from iolab.importers.fio_logs import OrphanFioLogSkipper
 from iolab.importers.gpu_storage import GdsioImporter, NixlbenchImporter
 from iolab.importers.io500 import Io500Importer
 from iolab.importers.ior import IorImporter
@@ -43,7 +43,7 @@ IMPORTERS: Final[tuple[Importer, ...]] = (
     HciBenchImporter(),
     VmFleetImporter(),
     AiperfImporter(),
-    OrphanFioLogImporter(),
+    OrphanFioLogSkipper(),
     UnsupportedFormatImporter(),
 )
 """What wraps reports of others comes first: a folder of IO500's, and programs that run fio in pods.

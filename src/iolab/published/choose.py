@@ -227,8 +227,8 @@ class OfferedPoint(Record):
 
     workload: str
     axis_values: tuple[tuple[str, int | str], ...]
-    rates: Mapping[str, Metric]
-    latencies: Mapping[str, Metric] = field(default_factory=dict)
+    rate_by_key: Mapping[str, Metric]
+    latency_by_metric: Mapping[str, Metric] = field(default_factory=dict)
     verdict_level: VerdictLevel | None = None
     run_count: int | None = None
     has_watts_of_clients: bool = False
@@ -490,7 +490,7 @@ def _rate_result(
     rated = [
         point
         for point in offer.points
-        if point.workload == need.workload and need.rate_key in point.rates
+        if point.workload == need.workload and need.rate_key in point.rate_by_key
     ]
     if not rated:
         return _unknown_result(name, "it has no such figure of this workload")
@@ -508,8 +508,8 @@ def _rate_result(
             return _unknown_result(name, "its latencies are not known")
         missed = _unmet_or_unknown_status(need.workload, offer)
         return RequirementResult(name, "no place keeps the latency", missed, missed)
-    best = max(kept, key=lambda point: _low_end_of_rate(point.rates[need.rate_key]))
-    metric = best.rates[need.rate_key]
+    best = max(kept, key=lambda point: _low_end_of_rate(point.rate_by_key[need.rate_key]))
+    metric = best.rate_by_key[need.rate_key]
     had = metric.value or 0.0
     sure = _low_end_of_rate(metric)
     certain = _worst_status(
@@ -565,9 +565,10 @@ def _maximum_metric_result(
     if not candidates:
         return _unknown_result(name, "it has no such figure of this workload")
     best = min(
-        candidates, key=lambda point: _latency_high_end_or_infinity(point.latencies[need.metric])
+        candidates,
+        key=lambda point: _latency_high_end_or_infinity(point.latency_by_metric[need.metric]),
     )
-    metric = best.latencies[need.metric]
+    metric = best.latency_by_metric[need.metric]
     most = _latency_high_end_or_infinity(metric)
     certain = _figure_trust_status(best, metric)
     answer, scaled = (
@@ -659,7 +660,7 @@ def _unknown_result(name: str, message: str) -> RequirementResult:
 
 def _latency_limit_status(point: OfferedPoint, limit: MaximumMetric) -> RequirementFulfilment:
     """Whether a place keeps a latency, at the high end of its interval."""
-    metric = point.latencies.get(limit.metric)
+    metric = point.latency_by_metric.get(limit.metric)
     if metric is None or (metric.value is None and metric.low is None):
         return RequirementFulfilment.UNKNOWN
     return (
@@ -671,7 +672,7 @@ def _latency_limit_status(point: OfferedPoint, limit: MaximumMetric) -> Requirem
 
 def _latencies_with_limit(point: OfferedPoint, limits: Sequence[MaximumMetric]) -> Iterator[Metric]:
     """The latencies of a place that are limited."""
-    return (point.latencies[limit.metric] for limit in limits)
+    return (point.latency_by_metric[limit.metric] for limit in limits)
 
 
 def _low_end_of_rate(metric: Metric) -> float:

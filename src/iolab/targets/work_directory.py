@@ -150,7 +150,7 @@ async def require_shared_target(
         await gather_hosts(makers.values(), lambda workdir: _read_mark(workdir, workdir.dir))
     ).results_or_raise()
 
-    async def _require_visible(workdir: WorkDirectory) -> None:
+    async def _require_peer_files_visible(workdir: WorkDirectory) -> None:
         for name in owner_names_by_reader[workdir.name]:
             folder = peer_folder_path(workdir, by_name[name])
             why = await _marker_file_mismatch_reason(workdir, folder, marks[name])
@@ -165,7 +165,8 @@ async def require_shared_target(
 
     blind: list[str] = []
     outcomes = await gather_hosts(
-        [by_name[name] for name, names in owner_names_by_reader.items() if names], _require_visible
+        [by_name[name] for name, names in owner_names_by_reader.items() if names],
+        _require_peer_files_visible,
     )
     if not blind:
         outcomes.results_or_raise()

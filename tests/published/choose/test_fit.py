@@ -98,7 +98,7 @@ def test_watts_grow_with_the_nodes_unless_clients_take_them(
 ) -> None:
     place = replace(
         seen(rate(100, 95)),
-        latencies={"node_power_w": Metric(400, "W", 395, 405, 3)},
+        latency_by_metric={"node_power_w": Metric(400, "W", 395, 405, 3)},
         has_watts_of_clients=of_clients,
     )
     limit = MaximumMetric("w", "node_power_w", 500.0)
@@ -136,7 +136,9 @@ def test_energy_grows_with_the_nodes_as_the_cost_does() -> None:
 def test_a_latency_is_likely_kept_where_its_interval_alone_reaches_above(
     most_ns: float, lost: tuple[str, ...], answer: RequirementFulfilment
 ) -> None:
-    place = replace(seen(rate(100)), latencies={LIMIT.metric: Metric(1.5e6, "ns", 1e6, most_ns, 3)})
+    place = replace(
+        seen(rate(100)), latency_by_metric={LIMIT.metric: Metric(1.5e6, "ns", 1e6, most_ns, 3)}
+    )
     required = Requirements(maximum_metrics=(LIMIT,))
     owner = replace(offer(place), workloads_with_lost_points=frozenset(lost))
     assert evaluate_offer(required, owner, 1.0).status_as_measured is answer
@@ -191,7 +193,7 @@ def test_a_rate_counts_only_where_its_latency_is_kept() -> None:
 
 
 def test_a_latency_without_an_interval_makes_no_rate_sure() -> None:
-    place = replace(seen(rate(300, 290)), latencies={LIMIT.metric: Metric(1e6, "ns", n=3)})
+    place = replace(seen(rate(300, 290)), latency_by_metric={LIMIT.metric: Metric(1e6, "ns", n=3)})
     assert (
         evaluate_offer(needs(100), offer(place), 1.0).status_when_scaled
         is RequirementFulfilment.YES
@@ -203,7 +205,7 @@ def test_a_latency_without_an_interval_makes_no_rate_sure() -> None:
 
 
 def test_a_latency_that_is_only_known_to_be_more_is_not_kept() -> None:
-    place = replace(seen(rate(9, 8)), latencies={"lat_ns_p99": Metric(None, "ns", low=1e6)})
+    place = replace(seen(rate(9, 8)), latency_by_metric={"lat_ns_p99": Metric(None, "ns", low=1e6)})
     assert (
         evaluate_offer(needs(1, LIMIT), offer(place), 1.0).status_when_scaled
         is RequirementFulfilment.NO
@@ -309,7 +311,7 @@ def test_a_latency_of_nothing_or_without_end_has_no_margin() -> None:
         (Metric(0.0, "ns"), RequirementFulfilment.LIKELY),
         (Metric(None, "ns", 9.0), RequirementFulfilment.NO),
     ):
-        place = replace(seen(rate(9)), latencies={LIMIT.metric: metric})
+        place = replace(seen(rate(9)), latency_by_metric={LIMIT.metric: metric})
         (part,) = evaluate_offer(
             Requirements(maximum_metrics=(LIMIT,)), offer(place), 1.0
         ).requirement_results

@@ -17,7 +17,7 @@ from iolab.analysis.check import (
 from iolab.analysis.power import (
     IDLE_SAMPLES_MIN,
     MeterSeries,
-    idle_drift_w,
+    idle_power_drift_w,
     meter_series,
     missing_mean_power_reason,
 )
@@ -124,7 +124,7 @@ def check_idle_power(view: RunView) -> CheckAnswer:
     """Whether a machine took as much before the load as after it."""
     answers: list[CheckAnswer] = []
     for series in meter_series(view):
-        drift_w = idle_drift_w(series)
+        drift_w = idle_power_drift_w(series)
         if drift_w is None:
             if series.idle_spans:
                 text = (

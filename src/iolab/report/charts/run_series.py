@@ -14,7 +14,7 @@ from iolab.analysis.metrics import is_percentile_supported
 from iolab.analysis.window import Window
 from iolab.core.histogram import Histogram
 from iolab.core.host import HostRole
-from iolab.core.power import NAME_SEPARATOR, REPORTED_BOUNDARIES, meters_to_sum
+from iolab.core.power import NAME_SEPARATOR, REPORTED_BOUNDARIES, meters_to_sum_for_machine
 from iolab.core.run import RunRecord
 from iolab.core.samples import BinTable, Floats, IntervalTable
 from iolab.core.workload import Direction
@@ -294,7 +294,9 @@ def _power_panel_lines(
         rows = [
             average_on_grid(meter, grid, numbers[host], _meter_reading_interval_ns(record, meter))
             for host in [name for name in meters if name in monitored] or list(meters)
-            for meter in map(meters[host].__getitem__, meters_to_sum(boundary, [*meters[host]]))
+            for meter in map(
+                meters[host].__getitem__, meters_to_sum_for_machine(boundary, [*meters[host]])
+            )
         ]
         lines.append((boundary.value, _sum_over_hosts(rows)))
     return _known_panel_lines(*lines)
