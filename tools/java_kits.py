@@ -7,7 +7,7 @@ import os
 import sys
 
 from iolab.errors import EngineError
-from iolab.loads.keyvalue.java import YCSB_VERSION, JavaKitName, java_kit_builder_of_user
+from iolab.loads.keyvalue.java import YCSB_VERSION, JavaKitName, create_java_kit_builder_of_user
 from iolab.loads.keyvalue.workload import EMBEDDED_SERVER
 
 KITS = ((JavaKitName.YCSB, YCSB_VERSION), (JavaKitName.CASSANDRA, EMBEDDED_SERVER.version))
@@ -17,7 +17,7 @@ async def main() -> int:
     """Build what is not there yet; where one cannot be built, 1 if CI is set."""
     for name, version in KITS:
         try:
-            await java_kit_builder_of_user().get_or_build_kit(name, version, print)
+            await create_java_kit_builder_of_user().get_or_build_kit(name, version, print)
         except EngineError as fault:
             print(f"{fault}\nThe tests of YCSB and Cassandra are skipped.", file=sys.stderr)
             return 1 if os.environ.get("CI") else 0

@@ -13,7 +13,7 @@ from iolab.analysis.checks.time import (
 )
 from iolab.core.metric import VerdictLevel
 from iolab.core.run import LoadHalt, LoadHaltCause, ProcessorUse, RunRecord
-from iolab.session.driver import summed_processor_use
+from iolab.session.driver import processor_use_over_phases
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import GO_NS, SECOND, healthy
 from tests.analysis.test_checks_starved import used
@@ -89,11 +89,11 @@ def test_nothing_is_said_where_nobody_looked() -> None:
 def test_the_halts_of_phases_are_kept_the_longest_where_there_are_too_many() -> None:
     first = held(*(stopped(n, n + 0.1) for n in range(200)))
     second = held(stopped(999, 1999), *(stopped(n, n + 0.2) for n in range(300, 500)))
-    both = summed_processor_use([first, second])
+    both = processor_use_over_phases([first, second])
     assert both is not None
     assert both.load_halts is not None
     assert len(both.load_halts) == 256
     assert both.load_halts[-1] == stopped(999, 1999)
-    assert summed_processor_use([used(), used()]) == replace(
-        summed_processor_use([used(), used()]) or used(), load_halts=None
+    assert processor_use_over_phases([used(), used()]) == replace(
+        processor_use_over_phases([used(), used()]) or used(), load_halts=None
     )

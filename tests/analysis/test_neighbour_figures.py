@@ -25,7 +25,7 @@ from iolab.report.blocks import brief_blocks
 from iolab.report.scenario import (
     NEIGHBOURS_TITLE,
     fault_impact_sentence,
-    neighbours_note,
+    neighbour_table_ratios_note,
     neighbours_table,
     phases_table,
     run_fault_impact_sentence,
@@ -207,7 +207,7 @@ def test_latencies_of_other_loads_have_no_ratio_but_a_reason(session: Session, r
     found = phases(result)["degraded"]
     assert [found.p50_ratio.value, found.p99_ratio.value, found.mean_ratio.value] == [None] * 3
     assert reason in found.unequal_load
-    assert reason in neighbours_note([scenario_of(result)], result.metrics)
+    assert reason in neighbour_table_ratios_note([scenario_of(result)], result.metrics)
     assert reason in run_fault_impact_sentence(result)
 
 
@@ -281,10 +281,12 @@ def test_the_note_names_each_phase_without_ratios_and_how_many_repeats_lack_them
     result = judged(victim(paced=False))
     scenario = scenario_of(result)
     assert "None in phases 'degraded', 'rebuild' and 'after', where the load has no" in (
-        neighbours_note([scenario], result.metrics)
+        neighbour_table_ratios_note([scenario], result.metrics)
     )
     phases = [replace(phase, unequal_load="") for phase in scenario.phases]
-    note = neighbours_note([scenario, replace(scenario, phases=tuple(phases))], result.metrics)
+    note = neighbour_table_ratios_note(
+        [scenario, replace(scenario, phases=tuple(phases))], result.metrics
+    )
     assert "In 1 of 2 repeats none in phases 'degraded', 'rebuild' and 'after', where" in note
 
 

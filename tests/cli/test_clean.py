@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 import typer
 
-from iolab.cli.doctor.command import clean_command_line_text, report_readiness_or_exit
+from iolab.cli.doctor.command import clean_command_line_text, print_readiness_or_exit
 from iolab.cli.doctor.findings import (
     LEFTOVERS_TOPIC,
     OTHER_LOAD_TOPIC,
@@ -83,23 +83,23 @@ def test_a_relative_directory_of_hosts_is_refused(command: str) -> None:
 
 def test_doctor_prints_the_command_that_cleans(capsys: pytest.CaptureFixture[str]) -> None:
     command = clean_command_line_text("/a b", None)
-    report_readiness_or_exit(
+    print_readiness_or_exit(
         [Finding(LEFTOVERS_TOPIC, FindingState.NOTE, "1 scratch folder")], command
     )
     assert "iolab clean --path '/a b'" in capsys.readouterr().err
-    report_readiness_or_exit([], command)
+    print_readiness_or_exit([], command)
     assert "iolab clean" not in capsys.readouterr().err
 
 
 def test_a_machine_that_others_load_is_fit_but_busy(capsys: pytest.CaptureFixture[str]) -> None:
     busy = Finding(OTHER_LOAD_TOPIC, FindingState.NOTE, "CPU 99 %")
     assert readiness([busy]) is Readiness.BUSY
-    report_readiness_or_exit([busy], "")
+    print_readiness_or_exit([busy], "")
     assert "busy" in capsys.readouterr().err
     fault = Finding("directory", FindingState.FAULT, "missing")
     assert readiness([busy, fault]) is Readiness.NOT_FIT
     with pytest.raises(typer.Exit) as ended:
-        report_readiness_or_exit([busy, fault], "")
+        print_readiness_or_exit([busy, fault], "")
     assert ended.value.exit_code == ExitCode.HOST
 
 

@@ -11,7 +11,7 @@ from iolab.core.metric_spec import phase_metric_key
 from iolab.registry import report_kinds
 from iolab.report.scenario import (
     INVALID_PHASES,
-    neighbours_note,
+    neighbour_table_ratios_note,
     phases_note,
     run_fault_impact_sentence,
     scenario_answer_text,
@@ -102,7 +102,7 @@ def test_ratios_that_are_surely_below_one_are_doubted_below_their_table() -> Non
         ratio = Metric(0.5, "x", 0.3, high)
         phases = (before, replace(degraded, p99_ratio=ratio), *later)
         metrics = {phase_metric_key("degraded", "p99_ratio"): ratio}
-        note = neighbours_note([replace(scenario, phases=phases)], metrics)
+        note = neighbour_table_ratios_note([replace(scenario, phases=phases)], metrics)
         assert ("In phase 'degraded' the p99 got shorter" in note) is is_doubted
 
 

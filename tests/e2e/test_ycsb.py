@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.hosts.engine import Command
-from iolab.loads.keyvalue.java import YCSB_VERSION, JavaKitName, java_kit_builder_of_user
+from iolab.loads.keyvalue.java import YCSB_VERSION, JavaKitName, create_java_kit_builder_of_user
 from iolab.loads.keyvalue.workload import KeyDistribution, KeyOperation, ServerKind, YcsbJob
 from iolab.loads.keyvalue.ycsb.clients import incomplete_database_faults, parse_rocksdb_contents
 from iolab.loads.keyvalue.ycsb.engine import (
@@ -44,7 +44,7 @@ SECONDS = 2
 @pytest.fixture(scope="module")
 def kit() -> JavaKit:
     folder = asyncio.run(
-        java_kit_builder_of_user().get_or_build_kit(JavaKitName.YCSB, YCSB_VERSION, print)
+        create_java_kit_builder_of_user().get_or_build_kit(JavaKitName.YCSB, YCSB_VERSION, print)
     )
     return java_kit_of_jars("java", [str(jar) for jar in sorted(folder.glob("*.jar"))])
 

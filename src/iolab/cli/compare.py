@@ -19,13 +19,13 @@ from iolab.cli.options import (
     with_output_format,
 )
 from iolab.cli.output import (
+    note_and_print_left_out_session,
     open_session,
     print_document,
     print_json,
     print_message,
     print_raw,
     print_renderables,
-    report_left_out_session,
     wrap_for_terminal,
 )
 from iolab.errors import ExitCode, Fault, StoreError, UsageError
@@ -564,7 +564,7 @@ def _read_session_side_or_warn(
     try:
         return read_comparison_side(str(session), open_session(session), configuration)
     except StoreError as error:
-        report_left_out_session(session, damage_from_error(session, "the session", error))
+        note_and_print_left_out_session(session, damage_from_error(session, "the session", error))
         return None
     except UsageError as error:
         if is_named_by_user:

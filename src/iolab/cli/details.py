@@ -29,7 +29,7 @@ from iolab.report.phrases import merge_objections, metric_phrase
 from iolab.report.runs import evenness_rows, evidence_text, phase_evenness_table
 from iolab.report.scenario import (
     INVALID_PHASES,
-    neighbours_note,
+    neighbour_table_ratios_note,
     neighbours_table,
     phases_note,
     phases_table,
@@ -171,7 +171,9 @@ def _detail_lines_of_run(
             yield literal_text(note, QUIET_STYLE)
         if (neighbours := neighbours_table([result.scenario], result.metrics)) is not None:
             yield grouped_report_table(neighbours)
-            yield literal_text(neighbours_note([result.scenario], result.metrics), QUIET_STYLE)
+            yield literal_text(
+                neighbour_table_ratios_note([result.scenario], result.metrics), QUIET_STYLE
+            )
     if len(result.hosts) > 1:
         yield from _host_metric_lines(result)
     yield from report_kinds().booted_hosts.nodes_terminal_screen_of_run(result)

@@ -490,7 +490,7 @@ def open_session(directory: Path) -> SessionReader:
     from iolab.store.reader import SessionReader
 
     def report_damage(damage: Damage) -> None:
-        report_left_out_session(directory, damage, imported=_is_imported(reader))
+        note_and_print_left_out_session(directory, damage, imported=_is_imported(reader))
 
     reader = SessionReader(directory, report_damage)
     reader.damage_of_documents_except_plan()
@@ -504,7 +504,9 @@ def _is_imported(reader: SessionReader) -> bool:
     return False
 
 
-def report_left_out_session(directory: Path, damage: Damage, *, imported: bool = False) -> None:
+def note_and_print_left_out_session(
+    directory: Path, damage: Damage, *, imported: bool = False
+) -> None:
     """Tell what is damaged, and what to do; what was `imported` cannot be measured again."""
     from iolab.cli.invocation import quoted_iolab_command
     from iolab.store.verify import RESTORE_HINT, RESTORE_IMPORT_HINT

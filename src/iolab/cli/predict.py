@@ -68,7 +68,7 @@ def predict(
     from iolab.analysis.prediction import predict_curves
     from iolab.analysis.stored_results import study_and_results_with_session_checks
     from iolab.registry import analysis_kinds
-    from iolab.report.predicted import first_run_resources_reader
+    from iolab.report.predicted import create_first_run_resources_reader
 
     loads = (hosts, depth, concurrency, threads, vms)
     wanted = [
@@ -92,7 +92,7 @@ def predict(
         points,
         axis,
         load,
-        first_run_resources_reader(reader, analysis_kinds()),
+        create_first_run_resources_reader(reader, analysis_kinds()),
         allow_any_distance=extrapolate,
     )
     if not predicted:

@@ -21,11 +21,11 @@ from iolab.cli.options import (
     with_output_format,
 )
 from iolab.cli.output import (
+    note_and_print_left_out_session,
     output_width,
     print_document,
     print_raw,
     print_renderables,
-    report_left_out_session,
 )
 from iolab.cli.studies import published_set_ids, read_published_set, read_published_source
 from iolab.errors import ExitCode, Fault, IolabError, UsageError
@@ -313,7 +313,7 @@ def _audit_session_directory(directory: str) -> AuditedSet:
     damage = reader.verify_all_files()
     for damaged in damage:
         if damaged.run_name or not damaged.path.startswith(layout.POINTS):  # no earlier attempt
-            report_left_out_session(Path(directory), damaged)
+            note_and_print_left_out_session(Path(directory), damaged)
     damage_texts = tuple(f"{damaged.path}: {damaged.message}" for damaged in damage)
     unsound = reader.damage_by_run()
     results = reader.results()

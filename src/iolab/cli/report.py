@@ -328,7 +328,7 @@ def _prediction_sections(
     from iolab.registry import analysis_kinds
     from iolab.report.predicted import (
         RequestedLoad,
-        first_run_resources_reader,
+        create_first_run_resources_reader,
         predictions_section,
     )
 
@@ -353,7 +353,9 @@ def _prediction_sections(
             )
         loads.append(RequestedLoad(AXES[name], int(number), allow_any_distance=extrapolate))
     return (
-        partial(predictions_section, loads, first_run_resources_reader(source, analysis_kinds())),
+        partial(
+            predictions_section, loads, create_first_run_resources_reader(source, analysis_kinds())
+        ),
     )
 
 

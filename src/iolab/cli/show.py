@@ -202,12 +202,14 @@ def _detail_sections(
     from iolab.cli.session_screen import DetailSection
 
     parts = titled_session_details(
-        results, _latency_curves_reader(reader, results), _slow_ios_reader(reader, results)
+        results,
+        _create_latency_curves_reader(reader, results),
+        _create_slow_ios_reader(reader, results),
     )
     return (DetailSection(title, renderables) for title, renderables in parts)
 
 
-def _latency_curves_reader(
+def _create_latency_curves_reader(
     reader: SessionReader, results: Sequence[RunResult]
 ) -> Callable[[RunResult], Sequence[LatencyCurve]]:
     """Reads the latencies of a run by operation; of none where there are very many runs."""
@@ -227,7 +229,7 @@ def _latency_curves_reader(
     return read_latency_curves
 
 
-def _slow_ios_reader(
+def _create_slow_ios_reader(
     reader: SessionReader, results: Sequence[RunResult]
 ) -> Callable[[RunResult], Sequence[SlowIoContext]]:
     """Reads the slowest I/Os of a run; of none where there are very many runs."""

@@ -159,7 +159,7 @@ def check_guest_starved(view: RunView) -> CheckAnswer:
         return not_applicable_answer(_NO_GUESTS)
     answers = [
         *(_vcpu_wait_answer(view, guest) for guest in guests),
-        *_steal_below_node_answers(view),
+        *_node_steal_time_answers(view),
     ]
     return worst_answer(answers, max_key="wait_share")
 
@@ -189,7 +189,7 @@ def _vcpu_wait_answer(view: RunView, guest: Guest) -> CheckAnswer:
     return valid_answer(f"{text}.", **evidence)
 
 
-def _steal_below_node_answers(view: RunView) -> Iterator[CheckAnswer]:
+def _node_steal_time_answers(view: RunView) -> Iterator[CheckAnswer]:
     """A node that is a guest itself passes on what its own hypervisor takes."""
     window = view.load.measured_part.common_window
     for node in hypervisor_runs(view.record):

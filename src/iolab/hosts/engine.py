@@ -199,7 +199,7 @@ class FileEngine(LoadEngine, Protocol[JobT]):
         None where there is no such target for its I/O. It says what it made at its end.
         """
 
-    def null_target_reader(self, job: JobT) -> OutputReader:
+    def create_null_target_reader(self, job: JobT) -> OutputReader:
         """A new reader for the output of that `build_null_target_command` command."""
 
 

@@ -275,7 +275,7 @@ class SshRunner:
                 await link.writer.drain()
             link.writer.close()
 
-        async def read_output_to_end() -> None:
+        async def drain_and_keep_output() -> None:
             while piece := await link.reader.read(OUTPUT_LIMIT_BYTES):
                 room = OUTPUT_LIMIT_BYTES - len(kept) if keep_output else 0
                 kept.extend(piece[:room])
@@ -284,7 +284,7 @@ class SshRunner:
             async with asyncio.timeout(limit_s):
                 # At the same time: a program that prints what it reads (tee) stops reading where
                 # nobody takes its output.
-                await asyncio.gather(write_stdin_and_close(), read_output_to_end())
+                await asyncio.gather(write_stdin_and_close(), drain_and_keep_output())
                 await link.wait_closed()
         except TimeoutError:
             raise self._cannot_run_error(words[0], f"it did not end within {limit_s:g} s") from None

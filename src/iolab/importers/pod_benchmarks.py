@@ -506,7 +506,7 @@ class _FioTextParser:
         self.percentile_lines: list[int] = []
         self._way = ""
 
-    def read_line(self, line_number: int, line: str) -> None:
+    def take_line(self, line_number: int, line: str) -> None:
         """Take the figures of a line, if it has any."""
         if row := _FIO_TEXT_ROW.match(line):
             self._way = row[1]
@@ -536,7 +536,7 @@ def _read_dbench_test_runs_and_mark_lines(section: OutputSection) -> Iterator[Fo
         return
     text = _FioTextParser()
     for number, line in section.numbered_lines:
-        text.read_line(number, line)
+        text.take_line(number, line)
     section.mark_read()
     if not text.sums:
         reason = "fio printed no figure of this test of dbench."

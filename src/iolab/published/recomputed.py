@@ -223,9 +223,9 @@ def _largest_quotient(
     return max(values, key=lambda value: value.value or 0.0, default=None)
 
 
-def _metric_in_unit(metric: Metric, factor_of_unit: float, unit: str) -> Metric:
+def _metric_in_unit(metric: Metric, unit_divisor: float, unit: str) -> Metric:
     ends = (
-        None if end is None else end / factor_of_unit
+        None if end is None else end / unit_divisor
         for end in (metric.value, metric.low, metric.high)
     )
     value, low, high = ends

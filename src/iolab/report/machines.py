@@ -106,11 +106,11 @@ def scaling_extents_sentence(study: Study, extents: Sequence[ScalingExtent]) -> 
     texts = []
     for owner, rows in groupby(extents, key=lambda row: row.configuration):
         name = titles[owner] if len(study.configurations) > 1 else "The target"
-        texts.append(f"{name} carries {_fewest_machines_text(list(rows))}")
+        texts.append(f"{name} carries {_machine_count_where_gain_stops_text(list(rows))}")
     return f"{'; '.join(texts)}."
 
 
-def _fewest_machines_text(rows: Sequence[ScalingExtent]) -> str:
+def _machine_count_where_gain_stops_text(rows: Sequence[ScalingExtent]) -> str:
     """The number of machines of the heaviest workload, then where the others end."""
     fewest = min(rows, key=lambda row: (row.load, not row.did_rate_stop_growing))
     unit = axis_name_text(fewest.axis_name)

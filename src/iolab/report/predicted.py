@@ -78,7 +78,7 @@ def predictions_section(
     )
 
 
-def first_run_resources_reader(
+def create_first_run_resources_reader(
     source: StoredSessionReader, analyses: AnalysisKinds
 ) -> ResourceReader:
     """What the first run of a point tells of its resources; None where it is damaged.

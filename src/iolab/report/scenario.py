@@ -198,7 +198,9 @@ def _ratio_with_interval_text(ratio: Metric) -> str:
     return f"{text} ({' to '.join(ends)})"
 
 
-def neighbours_note(scenarios: Sequence[ScenarioFigures], metrics: Mapping[str, Metric]) -> str:
+def neighbour_table_ratios_note(
+    scenarios: Sequence[ScenarioFigures], metrics: Mapping[str, Metric]
+) -> str:
     """What its ratios are of, and why some are missing; the metrics are those of the table."""
     note = "Rate and latencies of the measured load are multiples of those of its first phase."
     phases_of_reason: dict[tuple[str, str], list[str]] = {}
@@ -763,7 +765,7 @@ def _chart_group_of_point(brief: Brief, point: PointSummary) -> ChartGroup:
     sentence = fault_impact_sentence(scenarios, metrics) if point.is_trusted else INVALID_PHASES
     doubt = "" if point.is_trusted else f"{INVALID_PHASES} "
     chart = scenario_chart(title, scenarios, style.color, sentence)
-    below = [(neighbours, neighbours_note(scenarios, metrics))] if neighbours else []
+    below = [(neighbours, neighbour_table_ratios_note(scenarios, metrics))] if neighbours else []
     return ChartGroup(
         title,
         (chart,),

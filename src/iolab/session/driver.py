@@ -116,7 +116,7 @@ class HostRunInProgress(Struct):
     def processor_use(self) -> ProcessorUse | None:
         """What the load got of the processors, of all phases together; None if nothing tells."""
         usage = self.ending.exited.processor if self.ending else None
-        return usage or summed_processor_use(self.phase_processors)
+        return usage or processor_use_over_phases(self.phase_processors)
 
     @property
     def io_limited_disks(self) -> tuple[str, ...]:
@@ -173,7 +173,7 @@ class HostRunInProgress(Struct):
         )
 
 
-def summed_processor_use(uses: Sequence[ProcessorUse]) -> ProcessorUse | None:
+def processor_use_over_phases(uses: Sequence[ProcessorUse]) -> ProcessorUse | None:
     """What several phases got, one after the other; None of none."""
     if not uses:
         return None

@@ -139,11 +139,11 @@ async def execute_run(
     ended_ns = session.clock.real_ns()
     elapsed_s = (session.clock.mono_ns() - started_mono_ns) / NS_PER_S
     fault = discard_impossible_intervals_and_make_error(states, elapsed_s) or fault
-    await measure_clocks_after_run(session, states)
+    await set_clock_offsets_after_run(session, states)
     if driver is not None:
         await driver.do_steps_after_load(session, run, states)
     method, rule = session.study.method, stopping_rule_settings(session, run)
-    loads = _interval_collector(states)
+    loads = _create_interval_collector(states)
     # One after the other: what was collected for one table is gone when the next is made.
     counted, intervals, bins = counters.build_table(), loads.intervals(), loads.bins()
     record = RunRecord(
@@ -190,18 +190,18 @@ def stopping_rule_settings(session: SessionContext, run: PlannedRun) -> Stopping
     return session.study.method.rule if run.point.job.can_end_by_rule else None
 
 
-async def measure_clocks_after_run(
+async def set_clock_offsets_after_run(
     session: SessionContext, host_runs: Sequence[HostRunInProgress]
 ) -> None:
     """Each host's clock after the run: the difference is its drift. Nobody fails for it."""
 
-    async def _read_host_clock(host_run: HostRunInProgress) -> None:
+    async def _set_clock_offset_after_run(host_run: HostRunInProgress) -> None:
         if host_run.clock_offset is not None and not host_run.workdir.host.lost_reason:
             host_run.clock_offset_after = await measure_clock_offset(
                 host_run.workdir.host, session.clock, host_run.clock_offset.rtt_ns
             )
 
-    await gather_hosts(host_runs, _read_host_clock)
+    await gather_hosts(host_runs, _set_clock_offset_after_run)
 
 
 def failure_text(fault: IolabError) -> str:
@@ -243,7 +243,7 @@ def _run_status(host_runs: Sequence[HostRunInProgress], fault: IolabError | None
     return RunStatus.DONE
 
 
-def _interval_collector(host_runs: Sequence[HostRunInProgress]) -> IntervalCollector:
+def _create_interval_collector(host_runs: Sequence[HostRunInProgress]) -> IntervalCollector:
     collector = IntervalCollector()
     for index, host_run in enumerate(host_runs):
         collector.add(index, host_run.intervals)

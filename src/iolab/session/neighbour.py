@@ -96,10 +96,10 @@ class NeighbourLoads:
             plan, states, asyncio.Event(), limits_by_event
         )
 
-        async def read_clock(state: HostRunInProgress) -> None:
+        async def set_clock_offset(state: HostRunInProgress) -> None:
             state.clock_offset = await measure_clock_offset(state.workdir.host, clock)
 
-        (await gather_hosts(states, read_clock)).results_or_raise()
+        (await gather_hosts(states, set_clock_offset)).results_or_raise()
         start_ns = max(due_real_ns, clock.real_ns() + round(SET_UP_S * NS_PER_S))
         load.tasks = [
             asyncio.create_task(self._run_on_host(load, state, start_ns)) for state in states

@@ -318,8 +318,8 @@ async def _discover_and_measure(
         session.emit(Notice(f"{capitalised(note)}."))
     versions = ", ".join(sorted({hello.version for hello in discovery.hellos_by_host.values()}))
     session.emit(SessionStarted(session.plan, tuple(discovery.facts_by_target.items()), versions))
-    _report_other_users(session, discovery)
-    await _report_interference(session, discovery)
+    _emit_other_users_notices(session, discovery)
+    await _emit_interference_notices(session, discovery)
     again = resources.booted_hosts.set_and_wrap_reconnect_host_factory(host_factory)
     means = RecoverySettings(
         discovery.facts_by_target,
@@ -359,7 +359,7 @@ async def _discover_all(session: SessionContext, booted: BootedHosts) -> Discove
     return discovery
 
 
-async def _report_interference(session: SessionContext, discovery: DiscoveredHosts) -> None:
+async def _emit_interference_notices(session: SessionContext, discovery: DiscoveredHosts) -> None:
     """Say which clients are busy with something else before anything runs there."""
     if not session.study.method.idle_watch_s:
         return
@@ -380,7 +380,7 @@ async def _report_interference(session: SessionContext, discovery: DiscoveredHos
         session.emit(Notice(f"The machine is busy, which affects the results: {busy[0]}{more}."))
 
 
-def _report_other_users(session: SessionContext, discovery: DiscoveredHosts) -> None:
+def _emit_other_users_notices(session: SessionContext, discovery: DiscoveredHosts) -> None:
     """Say where other users could move the session's files away, or have a session of their own."""
     keys = [target.key for target in targets_of_study(session.study)]
     probes = [

@@ -224,12 +224,12 @@ async def run_load_with_common_start(
         await run_with_background(
             run_on_each_host(host_runs, run_watched_load), session.stop.forward_to_event(halt)
         )
-        await run_on_each_host(host_runs, _read_drive_logs_after_load)
+        await run_on_each_host(host_runs, _read_and_set_drive_logs_after_load)
     finally:
         await end_watches(watches, host_runs)
 
 
-async def _read_drive_logs_after_load(host_run: HostRunInProgress) -> None:
+async def _read_and_set_drive_logs_after_load(host_run: HostRunInProgress) -> None:
     if host_run.drives_before:
         host_run.drives_after = await read_drive_logs(
             host_run.workdir.host, host_run.workdir.devices

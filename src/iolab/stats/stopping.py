@@ -231,7 +231,8 @@ def judge_series(series: Floats, settings: StoppingRuleSettings = RAW_BLOCK) -> 
     )
     trend = abs(halves) * mean > _TREND * float(samples.std())
     return replace(
-        decision, status=_stopping_status(decision, settings, resolved=resolved, trend=trend)
+        decision,
+        status=_stopping_status(decision, settings, is_cycle_resolved=resolved, has_trend=trend),
     )
 
 
@@ -309,16 +310,20 @@ def _relative_halves_difference(samples: Floats, cycle_s: int | None, mean: floa
 
 
 def _stopping_status(
-    decision: StoppingDecision, settings: StoppingRuleSettings, *, resolved: bool, trend: bool
+    decision: StoppingDecision,
+    settings: StoppingRuleSettings,
+    *,
+    is_cycle_resolved: bool,
+    has_trend: bool,
 ) -> StoppingStatus:
     """The first of the statuses for which there is evidence."""
     if not decision.is_steady:
         return StoppingStatus.TRANSIENT
-    if not resolved:
+    if not is_cycle_resolved:
         return StoppingStatus.CYCLE
     precise = decision.relative_half_width <= settings.precision
     if math.isinf(decision.half_width) and decision.mean > 0:
-        return StoppingStatus.TRANSIENT if trend else StoppingStatus.CORRELATED
+        return StoppingStatus.TRANSIENT if has_trend else StoppingStatus.CORRELATED
     if not decision.do_halves_agree and (
         precise or abs(decision.relative_halves_difference) > 2 * decision.relative_half_width
     ):

@@ -25,7 +25,7 @@ def reader_of(what: str) -> OutputReader:
         case "fill":
             return NATIVE.create_overwrite_reader(FILES, 2)
         case "null":
-            return NATIVE.null_target_reader(READS)
+            return NATIVE.create_null_target_reader(READS)
         case "randrw":
             return NATIVE.create_measurement_reader(
                 replace(READS, access=AccessPattern.RANDRW, read_percent=70)

@@ -17,8 +17,8 @@ from iolab.hosts.kit_cache import TOKEN
 from iolab.loads.keyvalue.java import (
     SOURCES,
     JavaKitName,
+    create_java_kit_builder_of_user,
     install_java_kit_jars,
-    java_kit_builder_of_user,
 )
 from tests.loads.keyvalue.kit_maven import Bench
 
@@ -127,7 +127,9 @@ def test_a_failed_build_says_what_to_do(
 def test_without_maven(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
-    shop = java_kit_builder_of_user({"PATH": str(empty), "XDG_CACHE_HOME": str(tmp_path / "cache")})
+    shop = create_java_kit_builder_of_user(
+        {"PATH": str(empty), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    )
     with pytest.raises(EngineError, match=r"Maven, .* is not on"):
         asyncio.run(shop.get_or_build_kit(JavaKitName.CASSANDRA, "4.0.17", print))
 

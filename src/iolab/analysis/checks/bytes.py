@@ -110,7 +110,7 @@ def device_byte_counts(view: RunView) -> tuple[DeviceByteCounts, ...] | None:
     groups: dict[tuple[str, tuple[str, ...]], list[int]] = {}
     for index, host in enumerate(view.hosts):
         facts = view.facts_of_host(host)
-        names = () if facts is None else counted_device_names(facts, host.devices)
+        names = () if facts is None else device_names_counting_each_io_once(facts, host.devices)
         if facts is None or not names:
             return None
         groups.setdefault((facts.kernel.boot_id_or_host(host.host), names), []).append(index)
@@ -120,7 +120,9 @@ def device_byte_counts(view: RunView) -> tuple[DeviceByteCounts, ...] | None:
     )
 
 
-def counted_device_names(facts: HostFacts, deltas: tuple[DeviceDelta, ...]) -> tuple[str, ...]:
+def device_names_counting_each_io_once(
+    facts: HostFacts, deltas: tuple[DeviceDelta, ...]
+) -> tuple[str, ...]:
     """The devices that see each I/O of the target once; none unless all are counted.
 
     They are the nearest ones, several of a file system over several, or else the leaves.
@@ -141,7 +143,7 @@ def counted_device_deltas(
     facts: HostFacts | None, deltas: tuple[DeviceDelta, ...]
 ) -> tuple[DeviceDelta, ...]:
     """What those devices moved; nothing where they are not known."""
-    names = counted_device_names(facts, deltas) if facts is not None else ()
+    names = device_names_counting_each_io_once(facts, deltas) if facts is not None else ()
     return tuple(delta for delta in deltas if delta.device in names)
 
 
@@ -234,7 +236,10 @@ def _neighbour_uses_devices(
         known.kernel.boot_id_or_host(host.host)
         for known, host in ((facts, neighbour), (first_facts, first))
     }
-    return len(kernels) == 1 and counted_device_names(facts, first.devices) == device_names
+    return (
+        len(kernels) == 1
+        and device_names_counting_each_io_once(facts, first.devices) == device_names
+    )
 
 
 def _probe_read_bytes(host: HostRun) -> int:

@@ -212,7 +212,7 @@ def check_phase_unfinished(view: RunView) -> CheckAnswer:
             if phase.ended_by is PhaseEndReason.WITNESS:
                 text += f" {_short_phase_reason(view, phase.id)}"
             answers.append(indicative_answer(text, phase=phase.id, seconds=phase.seconds))
-    return worst_answer((*answers, *_silent_host_answers(view)))
+    return worst_answer((*answers, *_hosts_without_io_at_end_answers(view)))
 
 
 def _short_phase_reason(view: RunView, phase_id: str) -> str:
@@ -223,7 +223,7 @@ def _short_phase_reason(view: RunView, phase_id: str) -> str:
     return "There was little to be done in it."
 
 
-def _silent_host_answers(view: RunView) -> Iterator[CheckAnswer]:
+def _hosts_without_io_at_end_answers(view: RunView) -> Iterator[CheckAnswer]:
     """Hosts without I/O at the end of the last phase, for storage or engine."""
     phases, table = _require_scenario(view).phases, view.record.intervals
     for index, host in enumerate(view.hosts if phases else ()):

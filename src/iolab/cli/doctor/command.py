@@ -73,7 +73,7 @@ def doctor(
         endpoint=endpoint, bucket=bucket, region=region, profile=profile, ca_file=ca_file
     )
     if keys:
-        report_readiness_or_exit(_check_and_print_store(keys, hosts, output_format), "")
+        print_readiness_or_exit(_check_and_print_store(keys, hosts, output_format), "")
         return
     if hosts is None:
         findings = _check_and_print_this_machine(
@@ -83,7 +83,7 @@ def doctor(
         findings = _check_and_print_fleet(
             hosts, path, asks_cloud=cloud_metadata, output_format=output_format
         )
-    report_readiness_or_exit(findings, clean_command_line_text(path, hosts))
+    print_readiness_or_exit(findings, clean_command_line_text(path, hosts))
 
 
 def clean_command_line_text(path: str | None, hosts: str | None) -> str:
@@ -182,7 +182,7 @@ def _check_and_print_fleet(
     return [item.finding for item in fleet_findings(inspected)]
 
 
-def report_readiness_or_exit(findings: Sequence[Finding], clean_command: str) -> None:
+def print_readiness_or_exit(findings: Sequence[Finding], clean_command: str) -> None:
     """Print whether all is fit, with the command that cleans; typer.Exit where it is not."""
     if any(item.topic == LEFTOVERS_TOPIC for item in findings):
         print_message(f"Left by killed sessions; to see and remove it: {one_line(clean_command)}")

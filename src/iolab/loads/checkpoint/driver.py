@@ -98,7 +98,7 @@ class CheckpointDriver(ProcessDriver):
                 try:
                     await super().measure(session, run, host_runs, counters)
                 finally:
-                    phases.collect_phase_results()
+                    phases.append_phase_results_of_hosts()
         finally:
             phases.fill_in_final_results()
             await phases.remove_saved_files()
@@ -222,7 +222,7 @@ class _CheckpointPhases:
 
         await run_on_each_host(self._states, drop_caches_of_host)
 
-    def collect_phase_results(self) -> None:
+    def append_phase_results_of_hosts(self) -> None:
         """Keep what the phase left in the states, before the next one is begun."""
         for state in self._states:
             results = self._results[state.name]

@@ -7,7 +7,7 @@ from functools import cached_property
 from statistics import median
 from typing import Final
 
-from iolab.analysis.checks.bytes import counted_device_names
+from iolab.analysis.checks.bytes import device_names_counting_each_io_once
 from iolab.analysis.metrics import METRIC_KEYS, metrics_from_values
 from iolab.analysis.view import RunView
 from iolab.core.metric import Metric
@@ -160,7 +160,11 @@ class CheckpointView(RunView, Record, dict=True):
         groups: dict[tuple[str, tuple[str, ...]], list[int]] = {}
         for index, host in enumerate(self.hosts):
             facts, run = self.facts_of_host(host), phase_run_of_host(host, phase)
-            names = () if facts is None or run is None else counted_device_names(facts, run.devices)
+            names = (
+                ()
+                if facts is None or run is None
+                else device_names_counting_each_io_once(facts, run.devices)
+            )
             if facts is None or not names:
                 return None
             groups.setdefault((facts.kernel.boot_id_or_host(host.host), names), []).append(index)

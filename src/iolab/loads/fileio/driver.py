@@ -98,16 +98,16 @@ class IoDriver(ProcessDriver):
                 self.phase_runner, session, run, host_runs, self._files
             )
         if session.study.telemetry.recorded_ios and isinstance(self._files, NativeEngine):
-            await run_on_each_host(host_runs, fetch_io_recording)
+            await run_on_each_host(host_runs, fetch_and_attach_io_recording)
 
-        async def compare_files_on_host(host_run: HostRunInProgress) -> None:
+        async def set_file_identity_check_of_host(host_run: HostRunInProgress) -> None:
             if host_run.file_identity_check is not None:
                 paths = _job_file_paths(session, run, host_run)
                 host_run.file_identity_check = await compare_file_identities(
                     host_run.workdir, paths, host_run.file_identity_check.before
                 )
 
-        await run_on_each_host(host_runs, compare_files_on_host)
+        await run_on_each_host(host_runs, set_file_identity_check_of_host)
 
     async def _read_back_after_scenario(
         self,
@@ -275,7 +275,7 @@ async def read_back_verified_blocks(
         command = engine.readback_command(job, held, host_run.workdir.dir)
         ledger = session.ledgers.ledger_of_data_set(host_run.workdir, data_set)
         command = command_verified_against_ledger(engine, command, ledger)
-        reader = engine.readback_reader(job)
+        reader = engine.create_readback_reader(job)
         halt = asyncio.Event()
         work = run_process(host_run.workdir.host, command, halt, reader.feed)
         ending = await run_with_background(work, session.stop.forward_to_event(halt))
@@ -322,7 +322,7 @@ def merge_readbacks_keeping_losses(
     return tuple(known.values())
 
 
-async def fetch_io_recording(host_run: HostRunInProgress) -> None:
+async def fetch_and_attach_io_recording(host_run: HostRunInProgress) -> None:
     """Bring the I/Os that a host recorded into its state; EngineError where it has no file."""
     path = f"{host_run.workdir.dir}/{RECORDED_FILE}"
     try:
@@ -480,7 +480,7 @@ async def _measure_generator_limit_on_host(
     )
     if command is None:
         return GeneratorLimit(None)
-    reader = engine.null_target_reader(job)
+    reader = engine.create_null_target_reader(job)
     halt = asyncio.Event()
     work = run_process(host_run.workdir.host, command, halt, reader.feed)
     ending = await run_with_background(work, session.stop.forward_to_event(halt))

@@ -224,7 +224,8 @@ class YcsbDriver(LoadDriver):
         """YCSB on every client, the store loaded and in its start state, the devices idle."""
         session.begin_session_phase(SessionPhase.PROVE, run, "YCSB and Java on every client")
         await run_on_each_host(
-            host_runs, lambda host_run: self._find_or_install_ycsb(session, host_run)
+            host_runs,
+            lambda host_run: self._find_or_install_ycsb_and_set_version(session, host_run),
         )
 
         async def recreate_work_folder(host_run: HostRunInProgress) -> None:
@@ -291,7 +292,7 @@ class YcsbDriver(LoadDriver):
         server, self._server = self._server, None
         return await server.stop_and_list_leftovers() if server else ()
 
-    async def _find_or_install_ycsb(
+    async def _find_or_install_ycsb_and_set_version(
         self, session: SessionContext, host_run: HostRunInProgress
     ) -> None:
         tools = await self._tools.find_or_install(
@@ -384,7 +385,7 @@ class YcsbDriver(LoadDriver):
         """Read all that the clients left; the run's failure, or what speaks against it by that."""
         names = latency_log_names(job, LATENCY_LOG_PREFIX)
 
-        async def read_results_of_client(host_run: HostRunInProgress) -> None:
+        async def parse_and_set_results_of_client(host_run: HostRunInProgress) -> None:
             start = self._embedded.start_state_of_client(host_run)
             client = YcsbClientRun(
                 job, seconds, names, start, clients.output_collector_by_host[host_run.name]
@@ -403,7 +404,7 @@ class YcsbDriver(LoadDriver):
         first_failure = failure
         for step in (
             clients.fetch_files(names),
-            run_on_each_host(host_runs, read_results_of_client),
+            run_on_each_host(host_runs, parse_and_set_results_of_client),
             run_on_each_host(host_runs, remove_client_folders),
         ):
             try:
@@ -472,12 +473,12 @@ class DbBenchDriver(LoadDriver):
             SessionPhase.PROVE, run, "db_bench and sst_dump on every client"
         )
 
-        async def read_version_on_host(host_run: HostRunInProgress) -> None:
+        async def set_version_of_host(host_run: HostRunInProgress) -> None:
             self._versions[host_run.name] = await self._programs.cached_version_on_host(
                 host_run.workdir, DbBenchJob.require_type(run.point.job)
             )
 
-        await run_on_each_host(host_runs, read_version_on_host)
+        await run_on_each_host(host_runs, set_version_of_host)
 
     async def _find_or_fill_databases(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
@@ -486,7 +487,7 @@ class DbBenchDriver(LoadDriver):
         job = DbBenchJob.require_type(run.point.job)
         self._golden_databases.clear()
 
-        async def find_database(host_run: HostRunInProgress) -> None:
+        async def set_database_if_found(host_run: HostRunInProgress) -> None:
             source = await self._cached_user_database_shape(host_run, job)
             database = await find_current_golden_database(
                 host_run.workdir, job, self._versions[host_run.name], source
@@ -494,7 +495,7 @@ class DbBenchDriver(LoadDriver):
             if database is not None:
                 self._golden_databases[host_run.name] = database
 
-        await run_on_each_host(host_runs, find_database)
+        await run_on_each_host(host_runs, set_database_if_found)
         missing = [
             host_run for host_run in host_runs if host_run.name not in self._golden_databases
         ]

@@ -317,7 +317,7 @@ InstallKit = Callable[[Host, JavaKitName, str, str, Notify], Awaitable[tuple[str
 say)."""
 
 
-def java_kit_builder_of_user(environment: Mapping[str, str] | None = None) -> JavaKitBuilder:
+def create_java_kit_builder_of_user(environment: Mapping[str, str] | None = None) -> JavaKitBuilder:
     """The one of this user: `$XDG_CACHE_HOME` or `~/.cache`, and the `mvn` on PATH."""
     asked = os.environ if environment is None else environment
     return JavaKitBuilder(kit_cache_folder(asked), Maven(environment=dict(asked)))
@@ -338,7 +338,7 @@ async def install_java_kit_jars(
     long. EngineError when Maven, Java or the network is missing or the build fails, HostError when
     the host does.
     """
-    folder = await (builder or java_kit_builder_of_user()).get_or_build_kit(
+    folder = await (builder or create_java_kit_builder_of_user()).get_or_build_kit(
         kit_name, version, notify
     )
     files = sorted((*folder.glob("*.jar"), *folder.glob("*.so")))

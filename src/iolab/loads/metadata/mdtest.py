@@ -397,7 +397,7 @@ async def _run_mdtest(
         host_run.clock_offset = await measure_clock_offset(host_run.workdir.host, session.clock)
         host_run.disks_before = await take_disks_snapshot(host_run.workdir.host)
 
-    async def take_final_snapshot_and_clock_offset(host_run: HostRunInProgress) -> None:
+    async def set_final_snapshot_and_clock_offset(host_run: HostRunInProgress) -> None:
         host_run.disks_after, host_run.last_sample = await take_disks_snapshot_and_sample(
             host_run.workdir.host, host_run.workdir.inode_count_path
         )
@@ -416,7 +416,7 @@ async def _run_mdtest(
             )
         finally:
             first.output = packer.finish()
-        await run_on_each_host(host_runs, take_final_snapshot_and_clock_offset)
+        await run_on_each_host(host_runs, set_final_snapshot_and_clock_offset)
 
     async def watch_all_hosts() -> None:
         await _run_until_first_ends(

@@ -459,13 +459,13 @@ class _MetadataIteration:
 
     async def measure(self) -> None:
         """Watch, load, and look again. Raises HostError or EngineError when a host failed."""
-        await run_on_each_host(self._states, self._begin_watch_and_snapshot_host)
+        await run_on_each_host(self._states, self._begin_watch_and_set_start_state_of_host)
         failure: HostError | EngineError | None = None
         try:
             await run_with_background(
                 self._measure_phases(), self._session.stop.forward_to_event(self._halt)
             )
-            await run_on_each_host(self._states, self._take_final_snapshot_of_host)
+            await run_on_each_host(self._states, self._set_final_snapshot_of_host)
         except (HostError, EngineError) as raised:
             failure = raised
         if self._unclean_hosts and self._should_clean_up_files():
@@ -497,7 +497,7 @@ class _MetadataIteration:
         await asyncio.gather(*self._telemetry_tasks.values(), return_exceptions=True)
         await end_watches(self._watches, self._states)
 
-    async def _begin_watch_and_snapshot_host(self, host_run: HostRunInProgress) -> None:
+    async def _begin_watch_and_set_start_state_of_host(self, host_run: HostRunInProgress) -> None:
         hello = await host_run.workdir.host.connect()
         host_run.engine_version = f"iolab-agent {hello.version}"
         asked = self._operation_request(host_run, MetadataOperation.FILE_STAT)
@@ -509,7 +509,7 @@ class _MetadataIteration:
         await self._watches[host_run.name].begin()
         host_run.disks_before = await take_disks_snapshot(host_run.workdir.host)
 
-    async def _take_final_snapshot_of_host(self, host_run: HostRunInProgress) -> None:
+    async def _set_final_snapshot_of_host(self, host_run: HostRunInProgress) -> None:
         host_run.disks_after, host_run.last_sample = await take_disks_snapshot_and_sample(
             host_run.workdir.host, host_run.workdir.inode_count_path
         )

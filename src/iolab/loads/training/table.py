@@ -157,7 +157,7 @@ class TrainingTable(SearchTable):
             "compute_ns": step.compute_ns,
             "sample_bytes": bytes_each,
             "samples_per_file": per_file,
-            "files": self.files or self._published_file_count(step, per_file),
+            "files": self.files or self._file_count_for_published_steps(step, per_file),
             "loaders": loaders
             or (self.published_sample_set.loaders if self.published_sample_set else 4),
             **self._sample_size_deviation_fields(),
@@ -169,7 +169,7 @@ class TrainingTable(SearchTable):
     def _default_accelerator(self) -> str:
         return next(iter(self.published_sample_set.steps)) if self.published_sample_set else ""
 
-    def _published_file_count(self, step: TrainingStep, samples_per_file: int) -> int:
+    def _file_count_for_published_steps(self, step: TrainingStep, samples_per_file: int) -> int:
         return math.ceil(PUBLISHED_STEPS * step.batch / samples_per_file) * max(self.accelerators)
 
     def _sample_size_deviation_fields(self) -> dict[str, int]:

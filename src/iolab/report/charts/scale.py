@@ -226,7 +226,7 @@ def parameter_axis(
     """
     ordered = sorted(set(values)) or [1.0]
     log = axis_name in _LOG_AXES and ordered[0] > 0
-    text = _axis_label_formatter(axis_name, node_count)
+    text = _create_axis_label_formatter(axis_name, node_count)
     padding = 0 if equally_spaced else _PADDING
     stops = tuple(ordered) if equally_spaced else ()
     return ChartAxis(
@@ -238,7 +238,7 @@ def parameter_axis(
     )
 
 
-def _axis_label_formatter(axis_name: str, node_count: int) -> Callable[[float], str]:
+def _create_axis_label_formatter(axis_name: str, node_count: int) -> Callable[[float], str]:
     """How values of an axis are written: sizes as study files have them, `12 (3)` for guests."""
     if node_count > 1:
         return lambda value: f"{axis_number_text(value * node_count)} ({axis_number_text(value)})"

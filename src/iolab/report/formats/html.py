@@ -207,7 +207,7 @@ class _TemplateCache(FileSystemBytecodeCache):
                 super().dump_bytecode(bucket)
 
 
-def _template_cache() -> _TemplateCache:
+def _create_template_cache() -> _TemplateCache:
     folder = _HERE / "templates" / "__pycache__"
     with suppress(OSError):
         folder.mkdir(exist_ok=True)
@@ -221,7 +221,7 @@ def template_environment(*folders: Path) -> Environment:
     """
     environment = Environment(
         loader=FileSystemLoader([*folders, _HERE / "templates"]),
-        bytecode_cache=_template_cache(),
+        bytecode_cache=_create_template_cache(),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -198,7 +198,7 @@ class FioEngine:
             NULL_FOLDER, null_target_job_file(job, seconds), seconds + END_LIMIT_S, NULL_ARGV
         )
 
-    def null_target_reader(self, job: Job) -> OutputReader:
+    def create_null_target_reader(self, job: Job) -> OutputReader:
         """A reader of writes."""
         return FioOutputReader((Direction.WRITE,), job.numjobs)
 

@@ -498,7 +498,7 @@ class NativeEngine:
         limit_s = END_LIMIT_S + data_set.bytes_per_host / SLOWEST_BYTES_PER_S
         return _agent_command(directory, spec, limit_s, waits_for_start=False)
 
-    def readback_reader(self, job: Job) -> OutputReader:
+    def create_readback_reader(self, job: Job) -> OutputReader:
         """A reader for the output of `readback_command`."""
         return NativeLineReader((Direction.READ,), job.numjobs)
 
@@ -512,7 +512,7 @@ class NativeEngine:
         spec = null_target_spec(job, seconds)
         return _agent_command(NULL_FOLDER, spec, seconds + END_LIMIT_S, waits_for_start=False)
 
-    def null_target_reader(self, job: Job) -> OutputReader:
+    def create_null_target_reader(self, job: Job) -> OutputReader:
         """A reader for the output of `build_null_target_command`."""
         return NativeLineReader((Direction.WRITE,), job.numjobs)
 

@@ -202,7 +202,7 @@ class YcsbClients:
         self._halt = asyncio.Event()
         self.output_collector_by_host = {
             host_run.name: YcsbOutputCollector(
-                live_status_callback(session, run, host_run.name, record_bytes)
+                create_live_status_callback(session, run, host_run.name, record_bytes)
             )
             for host_run in host_runs
         }
@@ -234,7 +234,7 @@ class YcsbClients:
         Raises HostError when a host fails, with the files of the others kept.
         """
 
-        async def fetch_from_host(host_run: HostRunInProgress) -> None:
+        async def fetch_and_attach_from_host(host_run: HostRunInProgress) -> None:
             for name in names:
                 path = f"{ycsb_work_folder(host_run.workdir)}/{name}"
                 with suppress(AgentRefusalError):
@@ -244,7 +244,7 @@ class YcsbClients:
 
         await run_on_each_host(
             [host_run for host_run in self._states if not host_run.workdir.host.lost_reason],
-            fetch_from_host,
+            fetch_and_attach_from_host,
         )
 
     async def _run_client(self, host_run: HostRunInProgress, go: HostStartTime) -> None:
@@ -272,7 +272,7 @@ class YcsbClients:
         await asyncio.Event().wait()
 
 
-def live_status_callback(
+def create_live_status_callback(
     session: SessionContext, run: PlannedRun, host: str, record_bytes: int
 ) -> StatusCallback:
     """Tells the live view of each status line of a host."""
@@ -578,12 +578,12 @@ class EmbeddedStores:
         self._starts.clear()
         shapes: dict[str, StoreShape | None] = {}
 
-        async def find_database(host_run: HostRunInProgress) -> None:
+        async def set_database_shape(host_run: HostRunInProgress) -> None:
             shapes[host_run.name] = await _read_golden_database_shape(
                 host_run.workdir, job, tools[host_run.name]
             )
 
-        await run_on_each_host(host_runs, find_database)
+        await run_on_each_host(host_runs, set_database_shape)
         missing = [host_run for host_run in host_runs if shapes[host_run.name] is None]
         if missing:
             shapes.update(
