@@ -13,7 +13,7 @@ from iolab.core.metric import Metric, VerdictLevel
 from iolab.published.comparison import comparison_section, own_system_description_text
 from iolab.published.sets import PublishedReference
 from iolab.report.brief import Brief
-from iolab.report.charts.chart import Figure, LineSegments, Mark, Markers, ReportSection
+from iolab.report.charts.chart import Chart, LineSegments, Mark, Markers, ReportSection
 from iolab.report.charts.palette import SERIES
 from iolab.report.charts.rows import ROWS_MAX
 from iolab.report.formats.markdown import render_markdown
@@ -121,7 +121,7 @@ def test_every_form_has_the_section() -> None:
 Kind = TypeVar("Kind", bound=Mark)
 
 
-def marks(figure: Figure, kind: type[Kind]) -> list[Kind]:
+def marks(figure: Chart, kind: type[Kind]) -> list[Kind]:
     return [one for one in figure.plots[0].marks if isinstance(one, kind)]
 
 

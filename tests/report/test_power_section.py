@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from iolab.core.metric import DriveWear, MediaCounter, Metric, PowerUse
 from iolab.core.power import NODE_POWER_METRIC, PowerBoundary
 from iolab.report.brief import Brief
-from iolab.report.charts.chart import Figure, LineSegments, Markers, Rectangles
+from iolab.report.charts.chart import Chart, LineSegments, Markers, Rectangles
 from iolab.report.drives import drive_wear_table
 from iolab.report.power import meter_power_table
 from iolab.report.power_section import bytes_by_layer_section, power_section
@@ -43,7 +43,7 @@ def metered_brief(*workloads: str) -> Brief:
     return replace(brief, points=tuple(points))
 
 
-def only_figure(brief: Brief) -> Figure:
+def only_figure(brief: Brief) -> Chart:
     section = power_section(brief)
     assert section is not None
     (group,) = section.groups

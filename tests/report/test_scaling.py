@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from iolab.core.metric import RunResult, VerdictLevel
 from iolab.report.brief import Brief
-from iolab.report.charts.chart import Figure, Line, ReportSection
+from iolab.report.charts.chart import Chart, Line, ReportSection
 from iolab.report.sections import host_scaling_section
 from tests.facts import tells
 from tests.report.growing import RATES, STUDY, points, runs
@@ -22,7 +22,7 @@ def section(found: list[RunResult]) -> ReportSection | None:
     return host_scaling_section(replace(brief(), points=points(found)))
 
 
-def figures(found: list[RunResult]) -> tuple[Figure, ...]:
+def figures(found: list[RunResult]) -> tuple[Chart, ...]:
     made = section(found)
     assert made is not None
     (group,) = made.groups

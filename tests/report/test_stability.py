@@ -12,7 +12,7 @@ from iolab.core.metric import Metric, RunResult
 from iolab.core.study import MethodKind, Study
 from iolab.core.target_state import PreconditioningRounds, TargetLedger
 from iolab.report.brief import Brief
-from iolab.report.charts.chart import Figure, Line, Rectangles, ReportSection
+from iolab.report.charts.chart import Chart, Line, Rectangles, ReportSection
 from iolab.report.page import build_report_page
 from iolab.report.sections import ROUND_CHARTS_MAX, stability_section
 from iolab.stats.rounds import judge_steady_state_rounds
@@ -40,7 +40,7 @@ def section_of(*rounds: PreconditioningRounds) -> ReportSection | None:
     return stability_section(brief)
 
 
-def rounds_of(*rounds: PreconditioningRounds) -> tuple[Figure, ...]:
+def rounds_of(*rounds: PreconditioningRounds) -> tuple[Chart, ...]:
     made = section_of(*rounds)
     assert made is not None
     (group,) = made.groups

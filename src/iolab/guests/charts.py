@@ -40,7 +40,7 @@ from iolab.report.table import Table
 from iolab.text import counted_noun, list_text, percent_text
 
 if TYPE_CHECKING:
-    from iolab.report.charts.chart import Figure
+    from iolab.report.charts.chart import Chart
     from iolab.report.charts.series import NodeTimeline
 
 
@@ -147,7 +147,7 @@ def scaling_group_chart_lines(
 
 def _guest_scaling_curve_figures(
     scaling_group: GuestScalingGroup, styles: SeriesStyles, curves: Sequence[LoadCurve]
-) -> Iterator[Figure]:
+) -> Iterator[Chart]:
     lines = scaling_group_chart_lines(scaling_group, styles, curves)
     name, note = highest_common_percentile_name_and_note(scaling_group.points)
     tail = (

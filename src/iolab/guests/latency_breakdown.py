@@ -10,7 +10,7 @@ from typing import Final
 
 from iolab.core.metric import LatencyLayer, VerdictLevel
 from iolab.record import Record
-from iolab.report.charts.chart import Figure
+from iolab.report.charts.chart import Chart
 from iolab.report.charts.palette import ColorToken, series_color_token
 from iolab.report.charts.rows import StackedBar, StackedBarPart, legend_and_stacked_bar_plots
 from iolab.report.numbers import DASH, value_text
@@ -141,7 +141,7 @@ def latency_parts_and_clipped_layers(
 
 def latency_breakdown_chart(
     subject: str, breakdowns: Sequence[LatencyBreakdown], caveat: str = ""
-) -> Figure | None:
+) -> Chart | None:
     """A bar for each direction of each run, whole latencies all of one length; None for none."""
     drawable = [
         breakdown for breakdown in breakdowns if len(breakdown.parts) > 1 and breakdown.total_ns > 0
@@ -162,7 +162,7 @@ def latency_breakdown_chart(
         (name, StackedBarPart(0.0, _PART_STYLES[name].color))
         for name in latency_part_names(drawable)
     ]
-    return Figure(
+    return Chart(
         subject=subject,
         title="Where the latency arises",
         finding=caveat + _largest_parts_sentence(drawn),

@@ -25,7 +25,7 @@ from iolab.guests.nodes import HypervisorCounters, hypervisor_counters, kernel_k
 from iolab.hosts.rates import ALL_CORES, CounterSeries
 from iolab.report.charts.chart import (
     LINE_GAP,
-    Figure,
+    Chart,
     Line,
     LineEndLabel,
     MarkTooltip,
@@ -70,7 +70,7 @@ IDLE_SHARE: Final = 1e-3
 
 def node_timeline_chart(
     subject: str, title: str, timeline: NodeTimeline, caveat: str = ""
-) -> Figure:
+) -> Chart:
     """The panels stacked, the time under the last."""
     panels = list(timeline.panels)
     plots: list[Plot] = []
@@ -78,7 +78,7 @@ def node_timeline_chart(
     for panel in panels:
         plots.append(_panel_plot(panel, timeline, top, is_last=panel is panels[-1]))
         top += plots[-1].height + GAP
-    return Figure(
+    return Chart(
         subject=subject,
         title=title,
         finding=caveat + " ".join(_panel_sentence(panel, timeline) for panel in panels),

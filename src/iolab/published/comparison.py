@@ -31,7 +31,7 @@ from iolab.published.sets import (
     method_descriptions,
 )
 from iolab.report.brief import Brief
-from iolab.report.charts.chart import ChartGroup, Figure, ReportSection, SeriesStyles
+from iolab.report.charts.chart import Chart, ChartGroup, ReportSection, SeriesStyles
 from iolab.report.charts.rows import Dot, DotRow, dot_chart, rows_by_key
 from iolab.report.charts.series import RunAnchors
 from iolab.report.numbers import (
@@ -245,7 +245,7 @@ def _ratio_chart(
     pairs: Sequence[PublishedAndMeasuredFigure],
     styles: SeriesStyles,
     anchors: RunAnchors,
-) -> Figure | None:
+) -> Chart | None:
     """What was published of one product, cluster or client, drawn and as a table."""
     divisor_kind = next(b for b in _DRAWN if any(b in pair.ratio_by_divisor for pair in pairs))
     rows = [

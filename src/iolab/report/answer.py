@@ -50,7 +50,7 @@ from iolab.text import counted_noun, list_text
 if TYPE_CHECKING:
     from iolab.core.run import RunKey
     from iolab.report.brief import Brief
-    from iolab.report.charts.chart import Figure, ReportSection
+    from iolab.report.charts.chart import Chart, ReportSection
 
 CAVEATS_SHOWN: Final = 3
 """Caveats on the first page; the appendix has all."""
@@ -82,7 +82,7 @@ class BriefAnswer(Record):
     fast_facts: tuple[FastFact, ...]
     best_table: Table
     table_note: str
-    charts: tuple[Figure, ...]
+    charts: tuple[Chart, ...]
     failed_runs_text: str
     caveats: tuple[Objection, ...]
     caveat_count: int
@@ -322,7 +322,7 @@ def least_sufficient_load_sentence(best_figures: Sequence[BestFigure]) -> str:
 
 def _comparable_best_figure_charts(
     best_figures: Sequence[BestFigure], best_charts_section: ReportSection | None
-) -> tuple[Figure, ...]:
+) -> tuple[Chart, ...]:
     """The charts of best figures, one for each unit, that have figures to compare."""
     if (
         best_charts_section is None

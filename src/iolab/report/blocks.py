@@ -21,8 +21,8 @@ from iolab.report.brief import Brief
 from iolab.report.charts.chart import (
     ALL_INDICATIVE_NOTE,
     NONE_VALID_NOTE,
+    Chart,
     ChartGroup,
-    Figure,
     ReportSection,
 )
 from iolab.report.fast_facts import FastFact
@@ -104,14 +104,14 @@ class CodeBlock(Record):
     language: str = ""
 
 
-class FigureGroup(Record):
+class ChartBlock(Record):
     """A group of figures; a form without pictures prints their tables instead.
 
     With `is_detailed` each figure has its title, its finding and its table. With
     `has_table_before` the numbers are in a table before the figures.
     """
 
-    figures: tuple[Figure, ...]
+    figures: tuple[Chart, ...]
     is_detailed: bool = False
     has_table_before: bool = False
 
@@ -141,7 +141,7 @@ class SideBySideBlocks(Record):
     right: tuple[Heading | Paragraph, ...]
 
 
-BasicBlock = Heading | Paragraph | UserTextBlock | CodeBlock | Table | FigureGroup | TopologyBlock
+BasicBlock = Heading | Paragraph | UserTextBlock | CodeBlock | Table | ChartBlock | TopologyBlock
 Block = BasicBlock | LandscapeBlocks | FastFactsBlock | SideBySideBlocks
 
 
@@ -182,7 +182,7 @@ def with_figure_numbers(blocks: Iterable[Block]) -> Iterator[Block]:
     """
     number = 0
     for block in blocks:
-        if isinstance(block, FigureGroup):
+        if isinstance(block, ChartBlock):
             number += 1
             letters = ascii_lowercase if len(block.figures) > 1 else ""
             titles = Counter(figure.title for figure in block.figures)
@@ -284,11 +284,11 @@ def _answer_blocks(page: ReportPage) -> Iterator[Block]:
     if answer.charts:
         charts = tuple(map(_without_note_of_table, answer.charts))
         (group,), notes = factor_out_shared_notes([ChartGroup("", charts)])
-        yield FigureGroup(group.figures, has_table_before=True)
+        yield ChartBlock(group.figures, has_table_before=True)
         yield from _note_paragraphs(notes)
 
 
-def _without_note_of_table(figure: Figure) -> Figure:
+def _without_note_of_table(figure: Chart) -> Chart:
     """A figure below the matrix, whose note says that figures are indicative where all are."""
     note = figure.note
     for sentence in (ALL_INDICATIVE_NOTE, NONE_VALID_NOTE):
@@ -322,7 +322,7 @@ def _workload_chart_blocks(page: ReportPage) -> Iterator[Block]:
             yield from _note_paragraphs(group.note)
     figures = tuple(figure for group in groups for figure in group.figures)
     if figures:
-        yield FigureGroup(figures)
+        yield ChartBlock(figures)
         yield from _note_paragraphs(page.chart_notes)
 
 
@@ -406,7 +406,7 @@ def _chart_group_blocks(
     yield from _note_paragraphs(group.note)
     yield from _table_and_note_blocks(group.tables_below_with_notes)
     if group.figures:
-        yield FigureGroup(group.figures, is_detailed=not in_brief)
+        yield ChartBlock(group.figures, is_detailed=not in_brief)
     yield from _table_and_note_blocks(() if in_brief else group.detail_tables_with_notes)
 
 

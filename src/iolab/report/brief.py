@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from iolab.core.workload import AnyJob, OperationEnum, Workload
     from iolab.hosts.rates import CounterSeries
     from iolab.report.best import BestFigure, BestPointHeadline
-    from iolab.report.charts.chart import ChartGroup, Figure, ReportSection, SeriesStyles
+    from iolab.report.charts.chart import Chart, ChartGroup, ReportSection, SeriesStyles
     from iolab.report.charts.palette import ColorToken
     from iolab.report.charts.series import (
         LatencyCurve,
@@ -357,7 +357,7 @@ class LoadReport(ABC):
     @abstractmethod
     def latency_distribution_chart(
         self, subject: str, chart_data: RunChartData, color: ColorToken
-    ) -> Figure | None:
+    ) -> Chart | None:
         """One run's latency by percentile; None where none is known."""
 
     @abstractmethod

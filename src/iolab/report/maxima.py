@@ -47,7 +47,7 @@ from iolab.text import counted_noun, escape_invisible, percent_text
 if TYPE_CHECKING:
     from iolab.analysis.pairs import GainsByPair
     from iolab.report.brief import Brief
-    from iolab.report.charts.chart import Figure, SeriesStyles
+    from iolab.report.charts.chart import Chart, SeriesStyles
 
 ANCHOR: Final = "maxima"
 
@@ -114,7 +114,7 @@ def _maxima_note(table: Table) -> str:
     )
 
 
-def _maxima_chart(brief: Brief, figures_with_hosts: Sequence[BestFigureWithHosts]) -> Figure | None:
+def _maxima_chart(brief: Brief, figures_with_hosts: Sequence[BestFigureWithHosts]) -> Chart | None:
     """A row for each workload, of figures of one unit."""
     styles = brief.series_styles
     groups = rows_by_key(figures_with_hosts, lambda figure: figure.best_value.workload).values()
@@ -197,7 +197,7 @@ def _worst_verdict_sentence(figures_with_hosts: Sequence[BestFigureWithHosts]) -
 
 def _client_and_fleet_chart(
     styles: SeriesStyles, table: Table, scaled_pairs: Sequence[FleetAndSingleClient]
-) -> Figure | None:
+) -> Chart | None:
     """One client alone beside the mean of a host in the fleet."""
     groups, sentences = [], []
     for pair in scaled_pairs:

@@ -19,8 +19,8 @@ from iolab.report.charts.chart import (
     ALL_INDICATIVE_NOTE,
     NO_INTERVAL,
     NONE_VALID_NOTE,
+    Chart,
     ChartGroup,
-    Figure,
     ReportSection,
     figure_without_hatching,
 )
@@ -242,7 +242,7 @@ def factor_out_shared_notes(groups: Sequence[ChartGroup]) -> tuple[tuple[ChartGr
     ]
     dropped = {*shared, *few}
 
-    def without_shared_note(figure: Figure) -> Figure:
+    def without_shared_note(figure: Chart) -> Chart:
         kept = (sentence for sentence in _SENTENCES.split(figure.note) if sentence not in dropped)
         return replace(figure, note=" ".join(kept))
 
@@ -261,7 +261,7 @@ def groups_with_distinguishing_marks(
         return tuple(groups)
     note = NONE_VALID_NOTE if VerdictLevel.INVALID in levels else ALL_INDICATIVE_NOTE
 
-    def unhatched(figures: Sequence[Figure]) -> tuple[Figure, ...]:
+    def unhatched(figures: Sequence[Chart]) -> tuple[Chart, ...]:
         return tuple(figure_without_hatching(figure, note) for figure in figures)
 
     return tuple(
@@ -306,7 +306,7 @@ def appendix_chart_sections(
         yield ReportSection(FURTHER, "More of each workload", notes, shared)
 
 
-def distinct_figure_tables(figures: Sequence[Figure]) -> list[Table]:
+def distinct_figure_tables(figures: Sequence[Chart]) -> list[Table]:
     """The tables behind figures that stand together, without those that others hold."""
     tables = list(dict.fromkeys(figure.table for figure in figures))
     heads = {table: {column.title for column in table.columns} for table in tables}
@@ -314,7 +314,7 @@ def distinct_figure_tables(figures: Sequence[Figure]) -> list[Table]:
     return [table_with_constants_in_title(table) for table in whole]
 
 
-def page_figures(page: ReportPage) -> Iterator[Figure]:
+def page_figures(page: ReportPage) -> Iterator[Chart]:
     """Every figure of the page."""
     yield from page.answer.charts
     for group in page.chart_groups:

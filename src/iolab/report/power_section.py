@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from iolab.core.metric import DriveWear, Metric, RunResult
 from iolab.core.power import NODE_POWER_METRIC, OPERATIONS_PER_JOULE
 from iolab.report.charts.chart import (
+    Chart,
     ChartGroup,
-    Figure,
     ReportSection,
     figures_filling_page_width,
     notes_on_error_bars,
@@ -79,7 +79,7 @@ def power_section(brief: Brief) -> ReportSection | None:
     return ReportSection("power", "Power", _POWER_INTRODUCTION, (group,), in_appendix=False)
 
 
-def _rate_against_watts_chart(brief: Brief, workload: Workload) -> Figure | None:
+def _rate_against_watts_chart(brief: Brief, workload: Workload) -> Chart | None:
     rate_key = workload.rate_metric
     rated = [
         point
@@ -112,7 +112,7 @@ def _rate_against_watts_chart(brief: Brief, workload: Workload) -> Figure | None
     )
     if len(drawn) < len(rated):
         notes.append(f"The {len(drawn)} with most operations a joule; the table has all.")
-    return Figure(
+    return Chart(
         subject="Power",
         title=f"{workload.title} against watts",
         finding=_efficiency_sentence(brief, rated),
@@ -177,7 +177,7 @@ def bytes_by_layer_section(brief: Brief) -> ReportSection | None:
         if has_engine or number != ENGINE_LAYER
     ]
     left_out = len(known) - len(drawn)
-    figure = Figure(
+    figure = Chart(
         subject="Writes",
         title="From the application to the flash",
         finding=f"{capitalised(list_text([_bytes_by_layer_text(wear) for _, wear in drawn], 4))}.",

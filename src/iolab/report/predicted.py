@@ -24,7 +24,7 @@ from iolab.report.table import Cell, Table, row_of_cells, text_and_number_column
 
 if TYPE_CHECKING:
     from iolab.analysis.kinds import AnalysisKinds
-    from iolab.report.charts.chart import Figure
+    from iolab.report.charts.chart import Chart
     from iolab.stats.scaling import Prediction
 
 ANCHOR: Final = "predicted"
@@ -191,11 +191,11 @@ def _predicted_curve_title(outcome: CurvePrediction, brief: Brief) -> str:
 
 def _prediction_charts(
     title: str, outcomes: Sequence[CurvePrediction], brief: Brief
-) -> tuple[Figure, ...]:
+) -> tuple[Chart, ...]:
     """Dots that are hollow, as those of points that are not valid."""
     styles = brief.series_styles
 
-    def prediction_dot_chart(outcomes_of_unit: list[CurvePrediction]) -> Figure | None:
+    def prediction_dot_chart(outcomes_of_unit: list[CurvePrediction]) -> Chart | None:
         groups = rows_by_key(
             outcomes_of_unit, lambda outcome: _predicted_curve_title(outcome, brief)
         )

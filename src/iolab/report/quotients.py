@@ -46,7 +46,7 @@ from iolab.text import capitalised, list_text
 
 if TYPE_CHECKING:
     from iolab.report.brief import Brief
-    from iolab.report.charts.chart import Figure, SeriesStyles
+    from iolab.report.charts.chart import Chart, SeriesStyles
 
 
 _CAPACITY_TITLES: Final = {"raw_tb": "Raw capacity", "usable_tb": "Usable capacity"}
@@ -129,7 +129,7 @@ def _cost_and_value_for_money_charts(
     styles: SeriesStyles,
     anchors: RunAnchors,
     table: Table,
-) -> Iterator[Figure]:
+) -> Iterator[Chart]:
     """The cost of all, and what they give for it: capacity, and one rate of each unit.
 
     That is of the study's first workload that has the unit.
@@ -218,7 +218,7 @@ def _quotient_chart(
     styles: SeriesStyles,
     verdict_cells: Mapping[BestValue, Cell],
     quotients: Sequence[Quotient],
-) -> Figure | None:
+) -> Chart | None:
     """Quotients of one unit by one measure, a row for each workload."""
     titles = {name: style.title for name, style in styles.items()}
     by_workload = rows_by_key(

@@ -23,7 +23,7 @@ from iolab.units import format_bytes, format_duration_s
 if TYPE_CHECKING:
     from iolab.analysis.storage_bytes import ByteBalance, StorageNodeBytes
     from iolab.report.brief import Brief
-    from iolab.report.charts.chart import Figure
+    from iolab.report.charts.chart import Chart
     from iolab.report.charts.series import RunAnchors, RunChartData
 
 SHOWN_METRICS: Final = (
@@ -366,7 +366,7 @@ class RunSection(Record):
     result: RunResult
     summary_text: str
     storage_text: str
-    figures: tuple[Figure, ...]
+    figures: tuple[Chart, ...]
     hosts_table: Table | None
     fleet_tables: tuple[Table, ...]
     folded_tables: tuple[Table, ...]
@@ -412,7 +412,7 @@ def _section_of_run(brief: Brief, result: RunResult) -> RunSection:
     kind, hosts = brief.kinds.report_of_result(result), brief.kinds.booted_hosts
     workload = brief.study.workload(result.workload)
     chart_data = brief.chart_data_by_run.get(run_key)
-    figures: list[Figure] = []
+    figures: list[Chart] = []
     if chart_data is not None and chart_data.timeline is not None:
         name = result_run_name_text(result)
         figures.append(timeline_chart(name, chart_data.timeline, color, kind.operation_noun))

@@ -34,7 +34,7 @@ from iolab.report.table import Cell, Table, row_of_cells, text_and_number_column
 from iolab.text import counted_noun, percent_text
 
 if TYPE_CHECKING:
-    from iolab.report.charts.chart import Figure
+    from iolab.report.charts.chart import Chart
 
 _SCALING_INTRODUCTION: Final = (
     "The same load, made by more of the hosts of a configuration. Where the rate stays below the "
@@ -206,7 +206,7 @@ def _sentinel_chart_groups(brief: Brief) -> Iterator[ChartGroup]:
         alarms=sentinel_alarms(brief.results, brief.study),
         last_run_order=max(result.order for result in brief.results),
     )
-    figure: Figure = sentinel_chart(
+    figure: Chart = sentinel_chart(
         point.title_text, watched, brief.series_styles[point.configuration].color
     )
     yield ChartGroup("The sentinel", (figure,))

@@ -32,7 +32,7 @@ from iolab.report.table import Table
 
 if TYPE_CHECKING:
     from iolab.report.brief import Brief
-    from iolab.report.charts.chart import Figure
+    from iolab.report.charts.chart import Chart
     from iolab.report.charts.palette import ColorToken
     from iolab.report.charts.series import Panel, RunAnchors, RunChartData, TimeGrid
     from iolab.report.terminal import Screen
@@ -98,7 +98,7 @@ class SingleFigureReport(LoadReport):
 
     def latency_distribution_chart(
         self, subject: str, chart_data: RunChartData, color: ColorToken
-    ) -> Figure | None:
+    ) -> Chart | None:
         """See `run_latency_distribution_chart`."""
         from iolab.report.charts.choose import run_latency_distribution_chart
 
@@ -144,7 +144,7 @@ class SingleFigureReport(LoadReport):
         brief: Brief,  # noqa: ARG002 - of kinds that have any
         workload: Workload,  # noqa: ARG002 - as above
         points: Sequence[PointSummary],  # noqa: ARG002 - as above
-    ) -> tuple[Figure, ...]:
+    ) -> tuple[Chart, ...]:
         """What a kind shows of a workload's points in place of the charts of all load."""
         return ()
 

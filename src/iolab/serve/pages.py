@@ -29,7 +29,7 @@ from iolab.errors import StoreError
 from iolab.record import Record
 from iolab.report.best import RunCounts, count_runs_by_verdict_and_status
 from iolab.report.brief import LoadReport, LoadReportKinds
-from iolab.report.charts.chart import Figure, Line, Plot
+from iolab.report.charts.chart import Chart, Line, Plot
 from iolab.report.charts.palette import series_color_token
 from iolab.report.charts.scale import linear_scale, seconds_axis
 from iolab.report.charts.svg import draw_inline_svg
@@ -338,7 +338,7 @@ def operation_rates_by_interval(load_report: LoadReport, table: IntervalTable) -
     return np.asarray(np.bincount(table.seq[kept], weights=per_s), dtype=np.float64)
 
 
-def rate_chart(subject: str, rate_by_second: Floats, unit: str) -> Figure | None:
+def rate_chart(subject: str, rate_by_second: Floats, unit: str) -> Chart | None:
     """The rates, in `unit`, of each second of a run; None of less than two."""
     if rate_by_second.size < 2:
         return None
@@ -352,7 +352,7 @@ def rate_chart(subject: str, rate_by_second: Floats, unit: str) -> Figure | None
         (float(at), scale.to_scale_unit(mean)) for at, mean in zip(starts, means, strict=True)
     ]
     line = Line(color=series_color_token(0), places=places)
-    return Figure(
+    return Chart(
         subject=subject,
         title="Rate, second by second",
         finding=f"At most {value_text(float(means.max()), unit)} in {rate_by_second.size} s.",

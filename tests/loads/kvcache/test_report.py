@@ -14,7 +14,7 @@ from iolab.loads.kvcache.charts import prefix_latency_and_rate_charts
 from iolab.loads.kvcache.metric_specs import REQUESTS, SLOW_PREFIX_RATE
 from iolab.loads.kvcache.workload import KvCacheJob
 from iolab.registry import analysis_kinds
-from iolab.report.charts.chart import Figure, series_styles
+from iolab.report.charts.chart import Chart, series_styles
 from tests.analysis.records import facts_of
 from tests.loads.kvcache.records import JOB, replayed
 from tests.study.studies import load
@@ -112,7 +112,7 @@ def test_a_limit_that_no_rate_keeps_is_told() -> None:
     assert text == "Keeps prefix-load p99 <= 5 ms at no rate that was tried."
 
 
-def drawn(prefill: int | None) -> tuple[Figure, ...]:
+def drawn(prefill: int | None) -> tuple[Chart, ...]:
     study = study_of("" if prefill is None else f"prefill_tokens_per_s = {prefill}")
     points = points_of(study, prefill, KEPT, KEPT)
     return prefix_latency_and_rate_charts(study.workloads[0], points, series_styles(study))

@@ -10,7 +10,7 @@ from iolab.core.metric import HostResult, Metric, RunResult, Verdict, VerdictLev
 from iolab.core.run import RunStatus
 from iolab.core.workload import BY_IOPS, Workload
 from iolab.loads.fileio.workload import AccessPattern
-from iolab.report.charts.chart import Figure
+from iolab.report.charts.chart import Chart
 from iolab.report.charts.lines import ChartLine, quantity_chart, rate_quantity
 from tests.report.studies import one_configuration
 from tests.report.synthetic import job, study_of, workload
@@ -51,7 +51,7 @@ def points(results: Sequence[RunResult]) -> tuple[PointSummary, ...]:
     return summarise_points(results, study_of("s", "S", "", one_configuration("a"), (WORKLOAD,)))
 
 
-def rate_chart(workload: Workload, axis: str, lines: Sequence[ChartLine]) -> Figure:
+def rate_chart(workload: Workload, axis: str, lines: Sequence[ChartLine]) -> Chart:
     """What a workload is run for against an axis."""
     rate = rate_quantity(workload.rate_metric)
     return quantity_chart(workload.title, axis, lines, rate)

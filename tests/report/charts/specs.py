@@ -11,7 +11,7 @@ from iolab.analysis.points import PointSummary
 from iolab.core.metric import Metric, VerdictLevel
 from iolab.guests.latency_breakdown import latency_breakdown_chart
 from iolab.guests.node_chart import node_timeline_chart
-from iolab.report.charts.chart import Figure
+from iolab.report.charts.chart import Chart
 from iolab.report.charts.distribution import StyledLatencyCurve, latency_distribution_figure
 from iolab.report.charts.lines import (
     MEAN,
@@ -97,7 +97,7 @@ def heat() -> HeatMap:
     )
 
 
-def ratios(*values: Metric) -> Figure:
+def ratios(*values: Metric) -> Chart:
     """How many times as much as was published, a row each with a verdict in turn."""
     rows = [
         DotRow(f"figure-{place}", (Dot("ours", SERIES[0], value, list(VerdictLevel)[place % 3]),))
@@ -109,7 +109,7 @@ def ratios(*values: Metric) -> Figure:
 
 
 @cache
-def figures() -> dict[str, Figure]:
+def figures() -> dict[str, Chart]:
     """Each figure by the name of its kind."""
     return {
         "throughput": rate_chart(WORKLOAD, "iodepth", lines()),
@@ -131,7 +131,7 @@ def figures() -> dict[str, Figure]:
     }
 
 
-def fleet_figures() -> dict[str, Figure]:
+def fleet_figures() -> dict[str, Chart]:
     """IOPS over guests on two nodes, and where their latency arises."""
     guests = [
         replace(line, points=tuple(_per_node(point) for point in line.points), node_count=2)

@@ -12,7 +12,7 @@ from iolab.core.metric import VerdictLevel
 from iolab.report.charts.chart import (
     COLUMN_WIDTHS,
     Bars,
-    Figure,
+    Chart,
     LineSegments,
     Mark,
     Markers,
@@ -37,7 +37,7 @@ Kind = TypeVar("Kind", bound=Mark)
 
 
 def of(
-    figure: Figure, kind: type[Kind], color: ColorToken | None = None, plot: int = 0
+    figure: Chart, kind: type[Kind], color: ColorToken | None = None, plot: int = 0
 ) -> list[Kind]:
     """The marks of that kind in that colour."""
     found = [one for one in figure.plots[plot].marks if isinstance(one, kind)]
@@ -48,9 +48,7 @@ def near(*values: float | None) -> Any:
     return tuple(None if one is None else pytest.approx(one, rel=1e-5) for one in values)
 
 
-def marked(
-    figure: Figure, color: ColorToken, plot: int = 0
-) -> dict[str, list[tuple[float, float]]]:
+def marked(figure: Chart, color: ColorToken, plot: int = 0) -> dict[str, list[tuple[float, float]]]:
     """Places of the large markers by their verdict."""
     found: dict[str, list[tuple[float, float]]] = {}
     for one in of(figure, Markers, color, plot):
@@ -61,7 +59,7 @@ def marked(
     return found
 
 
-def scale(figure: Figure, channel: str, plot: int = 0) -> tuple[bool, Any]:
+def scale(figure: Chart, channel: str, plot: int = 0) -> tuple[bool, Any]:
     """Whether a scale is logarithmic, and its ends."""
     own = figure.plots[plot]
     found = own.y if channel == "y" else own.x.scale if own.x else None
@@ -69,7 +67,7 @@ def scale(figure: Figure, channel: str, plot: int = 0) -> tuple[bool, Any]:
     return found.is_logarithmic, pytest.approx([found.low, found.high], rel=1e-4)
 
 
-def texts(figure: Figure, plot: int = 0) -> list[str]:
+def texts(figure: Chart, plot: int = 0) -> list[str]:
     """The names beside the lines, and the unit."""
     own = figure.plots[plot]
     return [*(end.text for end in own.end_labels), *([own.y.unit] if own.y else [])]

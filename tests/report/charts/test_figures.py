@@ -17,7 +17,7 @@ from iolab.core.metric import Metric, VerdictLevel
 from iolab.core.metric_spec import BetterDirection
 from iolab.report.charts.chart import (
     LINE_GAP,
-    Figure,
+    Chart,
     LineSegments,
     Mark,
     Markers,
@@ -97,7 +97,7 @@ def pixel_rows(picture: bytes) -> Iterator[list[tuple[int, ...]]]:
         yield [tuple(row[at : at + channels]) for at in range(0, stride, channels)]
 
 
-def marks(figure: Figure, kind: type[Kind]) -> list[Kind]:
+def marks(figure: Chart, kind: type[Kind]) -> list[Kind]:
     return [one for one in figure.plots[0].marks if isinstance(one, kind)]
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from iolab.analysis.points import PointSummary
 from iolab.core.metric import VerdictLevel
 from iolab.report.brief import Brief
-from iolab.report.charts.chart import ChartGroup, Figure
+from iolab.report.charts.chart import Chart, ChartGroup
 from iolab.report.charts.lines import ChartLine, rate_and_latency_chart, rate_quantity
 from iolab.report.charts.palette import SERIES
 from iolab.report.charts.svg import HATCH_GAP, draw_inline_svg, hatching_line_ends
@@ -26,7 +26,7 @@ from tests.report.charts.outcomes import points, result
 UNITS = st.floats(min_value=0, max_value=200)
 
 
-def bars(*levels: VerdictLevel) -> Figure:
+def bars(*levels: VerdictLevel) -> Chart:
     """A point of each level, in turn of one of two configurations."""
     found = [
         ChartLine(
@@ -51,7 +51,7 @@ Box = tuple[float, float, float, float]
 """Left, top, right and bottom."""
 
 
-def hatches(figure: Figure) -> list[tuple[float, float]]:
+def hatches(figure: Chart) -> list[tuple[float, float]]:
     """The ends of all strokes of paper."""
     found = re.findall(r'd="([^"]*)" stroke="var\(--paper\)"', draw_inline_svg(figure).svg)
     return [
@@ -59,7 +59,7 @@ def hatches(figure: Figure) -> list[tuple[float, float]]:
     ]
 
 
-def drawn_boxes(figure: Figure, *tokens: int) -> list[Box]:
+def drawn_boxes(figure: Chart, *tokens: int) -> list[Box]:
     """The bars as they are drawn, read from the drawing."""
     names = "|".join(SERIES[index].name for index in tokens)
     pattern = rf'd="M([\d.]+),([\d.]+)h([\d.]+)v([\d.]+)h[^"]*" fill="var\(--(?:{names})\)"'

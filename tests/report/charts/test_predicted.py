@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from iolab.analysis.curves import session_load_findings
 from iolab.analysis.points import summarise_points
-from iolab.report.charts.chart import Band, Figure, Markers, MarkerStyle, series_styles
+from iolab.report.charts.chart import Band, Chart, Markers, MarkerStyle, series_styles
 from iolab.report.charts.choose import charts_over_axis
 from tests.analysis.adaptive.systems import whole_session
 from tests.analysis.adaptive.test_queue import CURVE, SOFT
 from tests.study.studies import load
 
 
-def charts(*, with_curves: bool) -> list[Figure]:
+def charts(*, with_curves: bool) -> list[Chart]:
     study = load(CURVE)
     _, results = whole_session(study, SOFT)
     curves = session_load_findings(study, results).curves if with_curves else ()

@@ -10,7 +10,7 @@ from iolab.core.configuration import ProcurementCost
 from iolab.core.metric import Metric, VerdictLevel
 from iolab.report.charts.chart import (
     HEAD,
-    Figure,
+    Chart,
     LineSegments,
     Mark,
     Markers,
@@ -33,19 +33,19 @@ from tests.facts import tells
 from tests.report.charts.values import TABLE, bought, groups, styles
 
 
-def drawn(*given: DotRow) -> Figure | None:
+def drawn(*given: DotRow) -> Chart | None:
     return dot_chart("S", "T", given, finding="F.", table=TABLE)
 
 
-def cost_chart(currency: str) -> Figure | None:
+def cost_chart(currency: str) -> Chart | None:
     return procurement_cost_chart(currency, bought(), styles(*bought()), TABLE)
 
 
-def marks(figure: Figure) -> tuple[Mark, ...]:
+def marks(figure: Chart) -> tuple[Mark, ...]:
     return tuple(mark for plot in figure.plots for mark in plot.marks)
 
 
-def texts(figure: Figure) -> list[str]:
+def texts(figure: Chart) -> list[str]:
     words = [one for one in marks(figure) if isinstance(one, TextMark)]
     return [text for one in words for *_, text in one.places]
 

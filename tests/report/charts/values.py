@@ -6,7 +6,7 @@ from typing import Final
 
 from iolab.core.configuration import Capacity, Configuration, ProcurementCost
 from iolab.core.metric import Metric, VerdictLevel
-from iolab.report.charts.chart import ConfigurationStyle, Figure, SeriesStyles
+from iolab.report.charts.chart import Chart, ConfigurationStyle, SeriesStyles
 from iolab.report.charts.cost import procurement_cost_chart
 from iolab.report.charts.palette import SERIES
 from iolab.report.charts.rows import Dot, DotRow, dot_chart
@@ -69,7 +69,7 @@ def groups() -> tuple[DotRow, ...]:
     )
 
 
-def value_figures() -> dict[str, Figure]:
+def value_figures() -> dict[str, Chart]:
     """Each figure by the name of its kind."""
     lying = dot_chart(
         "Price/performance",

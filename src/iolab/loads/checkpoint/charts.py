@@ -11,7 +11,7 @@ from iolab.loads.checkpoint.workload import PhaseName, phase_run_of_host
 from iolab.report.charts.chart import (
     BOTTOM,
     HEAD,
-    Figure,
+    Chart,
     LineEndLabel,
     LineSegments,
     Mark,
@@ -47,7 +47,7 @@ def phase_rank_times_of_hosts(hosts: Sequence[HostRun]) -> tuple[PhaseRankTimes,
     return tuple(phases)
 
 
-def rank_times_chart(subject: str, hosts: Sequence[HostRun], color: ColorToken) -> Figure | None:
+def rank_times_chart(subject: str, hosts: Sequence[HostRun], color: ColorToken) -> Chart | None:
     """When each rank ended its save, and its restore; None where none told."""
     phases = phase_rank_times_of_hosts(hosts)
     if not phases:
@@ -55,7 +55,7 @@ def rank_times_chart(subject: str, hosts: Sequence[HostRun], color: ColorToken) 
     plots = tuple(
         _rank_end_times_plot(times, hosts, color, place) for place, times in enumerate(phases)
     )
-    return Figure(
+    return Chart(
         subject=subject,
         title="When each rank ended",
         finding=" ".join(_slowest_rank_sentence(times, hosts) for times in phases),

@@ -43,7 +43,7 @@ from iolab.loads.keyvalue.tables import (
 from iolab.loads.keyvalue.workload import READ_RANDOM, DbBenchJob, KeyOperation
 from iolab.record import Record
 from iolab.report.best import BestFigure, PointFigures, build_best_figure, operation_latencies_text
-from iolab.report.charts.chart import ChartGroup, Figure, SeriesStyles
+from iolab.report.charts.chart import Chart, ChartGroup, SeriesStyles
 from iolab.report.charts.lines import (
     ChartLine,
     ChartQuantity,
@@ -529,7 +529,7 @@ def _rate_and_latency_charts(
     lines: Sequence[ChartLine],
     styles: SeriesStyles,
     gains: Sequence[ConfigurationGains],
-) -> Iterator[Figure]:
+) -> Iterator[Chart]:
     """Rate and latency over the load."""
     axis = point_group.varied_axis_name
     metrics = [point.metrics for point in point_group.points]
@@ -556,7 +556,7 @@ def _rate_and_latency_charts(
 
 def _tradeoff_and_other_operation_charts(
     point_group: PointGroupOfAllConfigurations, lines: Sequence[ChartLine]
-) -> Iterator[Figure]:
+) -> Iterator[Chart]:
     """Latency against the rate, and other operations."""
     axis = point_group.varied_axis_name
     metrics = [point.metrics for point in point_group.points]
@@ -585,7 +585,7 @@ def _tradeoff_charts(
     point_group: PointGroupOfAllConfigurations,
     lines: Sequence[ChartLine],
     main_latency_operation: KeyOperation,
-) -> Iterator[Figure]:
+) -> Iterator[Chart]:
     """Latency against performance: both latencies in one chart, or of several lines one each."""
     metrics = [point.metrics for point in point_group.points]
     tail = published_or_highest_percentile_name(
@@ -633,7 +633,7 @@ def _intended_latency_chart(
     lines: Sequence[ChartLine],
     service_operation: KeyOperation,
     intended_operation: KeyOperation,
-) -> Figure:
+) -> Chart:
     """The published percentile of service, and that since an operation was due."""
     tail = published_or_highest_percentile_name(
         point_group.workload.job,

@@ -49,7 +49,7 @@ from iolab.loads.keyvalue.workload import (
 )
 from iolab.report.best import BestFigure, BestPointHeadline
 from iolab.report.brief import Brief, Charts, LatencyCurves, LoadReport, MeasurementSource
-from iolab.report.charts.chart import ChartGroup, Figure
+from iolab.report.charts.chart import Chart, ChartGroup
 from iolab.report.charts.distribution import StyledLatencyCurve, latency_distribution_figure
 from iolab.report.charts.palette import ColorToken, series_color_token
 from iolab.report.charts.run_series import (
@@ -182,7 +182,7 @@ class KeyValueReport(LoadReport):
 
     def latency_distribution_chart(
         self, subject: str, chart_data: RunChartData, color: ColorToken
-    ) -> Figure | None:
+    ) -> Chart | None:
         """Each operation; from wide bins only the named percentiles, with what to know of them."""
         curves = [curve for curve in chart_data.per_operation if curve.inverse_tail_fractions]
         drawn = [

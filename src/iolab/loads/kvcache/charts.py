@@ -17,7 +17,7 @@ from iolab.loads.kvcache.metric_specs import (
     SLOW_PREFIX_RATE,
 )
 from iolab.loads.kvcache.workload import KvCacheOperation
-from iolab.report.charts.chart import Figure, SeriesStyles
+from iolab.report.charts.chart import Chart, SeriesStyles
 from iolab.report.charts.choose import chart_lines_over_axis, horizontal_axis_name
 from iolab.report.charts.lines import ChartQuantity, line_chart
 
@@ -42,7 +42,7 @@ RATES: Final = (
 
 def prefix_latency_and_rate_charts(
     workload: Workload, points: Sequence[PointSummary], styles: SeriesStyles
-) -> tuple[Figure, ...]:
+) -> tuple[Chart, ...]:
     """Latency and rate of prefixes over what is varied, with break-even; none of one point."""
     axis = horizontal_axis_name([point.key.axis_values for point in points])
     if axis is None:

@@ -17,7 +17,7 @@ from iolab.loads.kvcache.models import MODELS
 from iolab.loads.kvcache.workload import KvCacheJob, KvCacheOperation
 from iolab.report.best import BestFigure, BestPointHeadline, build_best_figure
 from iolab.report.brief import Brief, MeasurementSource
-from iolab.report.charts.chart import Figure
+from iolab.report.charts.chart import Chart
 from iolab.report.numbers import DASH, metric_value_text
 from iolab.report.single_figure import SingleFigureReport
 from iolab.report.table import Table, row_of_cells, text_and_number_columns
@@ -64,7 +64,7 @@ class KvCacheReport(SingleFigureReport):
 
     def kind_specific_charts(
         self, brief: Brief, workload: Workload, points: Sequence[PointSummary]
-    ) -> tuple[Figure, ...]:
+    ) -> tuple[Chart, ...]:
         """Prefixes beside their break-even."""
         return prefix_latency_and_rate_charts(workload, points, brief.series_styles)
 

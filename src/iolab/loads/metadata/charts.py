@@ -34,8 +34,8 @@ from iolab.loads.metadata.tables import (
 from iolab.loads.metadata.workload import FILE_OPERATIONS, MetadataOperation
 from iolab.report.brief import Brief, LatencyCurves
 from iolab.report.charts.chart import (
+    Chart,
     ChartGroup,
-    Figure,
     LineEndLabel,
     LineSegments,
     Mark,
@@ -100,7 +100,7 @@ def operation_chart_groups(
         if are_usable
         else ()
     )
-    further: list[Figure] = []
+    further: list[Chart] = []
     for point in fastest_creating_point_per_configuration(points):
         shown = next(
             (operation for operation in point.operations if operation.operation is HEADLINE),
@@ -136,7 +136,7 @@ def iteration_rates_chart(
     points: Sequence[PointStatistics],
     study: Study,
     styles: SeriesStyles,
-) -> Figure:
+) -> Chart:
     """The rate of every iteration, a row for each operation, and beside it the mean."""
     drawn = points[:POINTS_MAX]
     operations = [
@@ -164,7 +164,7 @@ def iteration_rates_chart(
     mean = "; beside it stands the arithmetic mean of a row, in operations a second" if ends else ""
     note = f"One marker is one iteration{mean}."
     note += f" {counted_noun(left_out, 'point')} more in the table." if left_out > 0 else ""
-    return Figure(
+    return Chart(
         subject=subject,
         title="Rate of each operation",
         finding=_mean_rates_sentence(drawn, study),
@@ -286,7 +286,7 @@ def operation_latency_distribution_figure(
     title: str,
     chart_data: RunChartData,
     highest_percentiles: Mapping[str, float] = MappingProxyType({}),
-) -> Figure | None:
+) -> Chart | None:
     """One run's latency by percentile, a curve for each operation; None without any.
 
     `highest_percentiles` are the highest percentiles of operations that go no further, by their

@@ -37,7 +37,7 @@ from iolab.report.terminal import Screen
 from iolab.text import list_text, uncapitalised
 
 if TYPE_CHECKING:
-    from iolab.report.charts.chart import Figure
+    from iolab.report.charts.chart import Chart
     from iolab.report.charts.palette import ColorToken
     from iolab.report.charts.series import Panel, RunAnchors, RunChartData, TimeGrid
 
@@ -91,7 +91,7 @@ class MetadataReport(LoadReport):
         subject: str,
         chart_data: RunChartData,
         color: ColorToken,  # noqa: ARG002
-    ) -> Figure | None:
+    ) -> Chart | None:
         """Each operation in a colour of its own."""
         from iolab.loads.metadata.charts import operation_latency_distribution_figure
 

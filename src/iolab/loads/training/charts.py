@@ -13,7 +13,7 @@ from iolab.core.workload import Workload
 from iolab.loads.training.answer import AXIS, accelerator_count_of_point
 from iolab.loads.training.metric_specs import BARRIER_WAIT, LATENESS, STORAGE_WAIT, UTILISATION
 from iolab.loads.training.workload import TrainingJob
-from iolab.report.charts.chart import Figure, LineSegments, SeriesStyles
+from iolab.report.charts.chart import Chart, LineSegments, SeriesStyles
 from iolab.report.charts.palette import INK, MUTED, ColorToken
 from iolab.report.charts.rows import StackedBar, StackedBarPart, legend_and_stacked_bar_plots
 from iolab.report.numbers import axis_values_text, metric_value_text
@@ -35,7 +35,7 @@ ROWS_MAX: Final = 24
 
 def step_parts_chart(
     workload: Workload, points: Sequence[PointSummary], styles: SeriesStyles
-) -> Figure | None:
+) -> Chart | None:
     """A bar for each number of accelerators with the parts of its time; None without a point."""
     job = TrainingJob.require_type(workload.job)
     known = [point for point in points if point.metric_value(UTILISATION.key) is not None]
@@ -64,7 +64,7 @@ def step_parts_chart(
         f"Dotted upright: well fed from {percent_text(job.threshold)} on.",
         *([f"{left_out} more in the table."] if left_out else []),
     ]
-    return Figure(
+    return Chart(
         subject=workload.title,
         title="What the time of accelerators consists of",
         finding=_accelerators_above_threshold_sentence(workload, job, drawn),

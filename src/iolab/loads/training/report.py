@@ -26,7 +26,7 @@ from iolab.loads.training.metric_specs import (
 from iolab.loads.training.workload import TrainingJob, TrainingOperation
 from iolab.report.best import BestFigure, BestPointHeadline, build_best_figure
 from iolab.report.brief import Brief, MeasurementSource
-from iolab.report.charts.chart import Figure
+from iolab.report.charts.chart import Chart
 from iolab.report.numbers import metric_value_text
 from iolab.report.single_figure import SingleFigureReport
 from iolab.report.table import Table, row_of_cells, text_and_number_columns
@@ -69,7 +69,7 @@ class TrainingReport(SingleFigureReport):
 
     def kind_specific_charts(
         self, brief: Brief, workload: Workload, points: Sequence[PointSummary]
-    ) -> tuple[Figure, ...]:
+    ) -> tuple[Chart, ...]:
         """What the time of accelerators consists of."""
         figure = step_parts_chart(workload, points, brief.series_styles)
         return () if figure is None else (figure,)

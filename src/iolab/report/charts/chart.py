@@ -226,7 +226,7 @@ class Plot(Record):
         return replace(self, width=width, x=replace(self.x, end_offset=end))
 
 
-class Figure(Record):
+class Chart(Record):
     """A chart with its words and its numbers.
 
     `table` has every number, `points_table` those of points alone, without intervals, if it is one
@@ -262,7 +262,7 @@ class Figure(Record):
         return round(max(ends))
 
     @property
-    def narrowed(self) -> Figure:
+    def narrowed(self) -> Chart:
         """The same as phones and paper show it: four columns wide."""
         return replace(self, page_columns=4)
 
@@ -286,7 +286,7 @@ class Figure(Record):
         return self.title if self.title == self.subject else f"{self.subject}: {self.title}"
 
 
-def figures_filling_page_width(figures: Sequence[Figure]) -> tuple[Figure, ...]:
+def figures_filling_page_width(figures: Sequence[Chart]) -> tuple[Chart, ...]:
     """The figures so wide that rows of three, of two at the end, leave nothing of a page free."""
     pairs = {0: 0, 1: 4, 2: 2}[len(figures) % 3]  # of four figures two rows, not three and one
     thirds = max(len(figures) - pairs, 0)
@@ -374,7 +374,7 @@ NONE_VALID_NOTE: Final = (
 """The same where no point of a page is valid, and indicative marks need not be told apart."""
 
 
-def figure_without_hatching(figure: Figure, note: str) -> Figure:
+def figure_without_hatching(figure: Chart, note: str) -> Chart:
     """The figure of a page without valid points: bars are whole, and `note` says what they are."""
     sentences = (HATCHED_NOTE, HOLLOW_NOTE)
     found = next((sentence for sentence in sentences if sentence in figure.note), None)
@@ -432,11 +432,11 @@ class ChartGroup(Record):
     """
 
     title: str
-    figures: tuple[Figure, ...]
+    figures: tuple[Chart, ...]
     table: Table | None = None
     note: str = ""
     detail_tables_with_notes: tuple[tuple[Table, str], ...] = ()
-    appendix_figures: tuple[Figure, ...] = ()
+    appendix_figures: tuple[Chart, ...] = ()
     tables_below_with_notes: tuple[tuple[Table, str], ...] = ()
 
 

@@ -15,7 +15,7 @@ from iolab.core.metric import RunResult
 from iolab.core.run import RunKey
 from iolab.core.workload import Workload
 from iolab.report.best import BestPointHeadline, best_point_headlines
-from iolab.report.charts.chart import ChartGroup, Figure, SeriesStyles
+from iolab.report.charts.chart import Chart, ChartGroup, SeriesStyles
 from iolab.report.charts.distribution import (
     CURVES_MAX,
     StyledLatencyCurve,
@@ -103,8 +103,8 @@ def _workload_chart_groups(
 class BriefAndAppendixCharts(NamedTuple):
     """Charts of the brief, and those that its appendix has."""
 
-    in_brief: list[Figure]
-    in_appendix: list[Figure]
+    in_brief: list[Chart]
+    in_appendix: list[Chart]
 
 
 def charts_over_axis(
@@ -213,7 +213,7 @@ def latency_distribution_charts(
     results: Sequence[RunResult],
     chart_data_by_run: Mapping[RunKey, RunChartData],
     styles: SeriesStyles,
-) -> list[Figure]:
+) -> list[Chart]:
     """A workload's latency by percentile: of one configuration each point, of several the best.
 
     As many curves together as a chart has room for.
@@ -270,7 +270,7 @@ def _axis_values_label(result: RunResult) -> str:
 
 def run_latency_distribution_chart(
     subject: str, chart_data: RunChartData, color: ColorToken
-) -> Figure | None:
+) -> Chart | None:
     """One run's latency by percentile: reads, and writes dashed."""
     dashes: Sequence[tuple[int, ...]] = ((), (5, 3), (1, 3))
     curves = [curve for curve in chart_data.per_operation if curve.inverse_tail_fractions]

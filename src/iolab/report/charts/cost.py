@@ -12,8 +12,8 @@ from iolab.analysis.quotients import Quotient
 from iolab.core.configuration import Configuration, ProcurementCost
 from iolab.report.charts.chart import (
     HEAD,
+    Chart,
     ConfigurationStyle,
-    Figure,
     SeriesStyles,
     notes_on_error_bars,
 )
@@ -52,7 +52,7 @@ def server_network_storage_costs(cost: ProcurementCost) -> tuple[float, float, f
 
 def procurement_cost_chart(
     currency: str, configurations: Sequence[Configuration], styles: SeriesStyles, table: Table
-) -> Figure | None:
+) -> Chart | None:
     """Those whose cost is in `currency`, in the study's order; None for none."""
     priced = [
         (styles[configuration.id], configuration.cost, _capacity_text(configuration))
@@ -70,7 +70,7 @@ def procurement_cost_chart(
         for part, own, shade in zip(PARTS, amounts, SHADES, strict=True)
     ]
     left_out = len(priced) - len(drawn)
-    return Figure(
+    return Chart(
         subject="Cost",
         title=f"Procurement cost in {excerpt(currency, _CURRENCY_CHARACTERS)}",
         finding=_procurement_cost_sentence([(style, cost) for style, cost, _ in drawn]),
@@ -130,7 +130,7 @@ def value_for_money_chart(
     rate_quotients: Sequence[Quotient],
     styles: SeriesStyles,
     table: Table,
-) -> Figure | None:
+) -> Chart | None:
     """Capacity against one workload's rate, both for the same money; None for under two.
 
     Up and to the right is more of both.
@@ -166,7 +166,7 @@ def value_for_money_chart(
         f"{quotient_value_text(rate.value)} and {quotient_value_text(capacity.value)}"
         for capacity, rate in pairs
     )
-    return Figure(
+    return Chart(
         subject="Value for money",
         title=f"{title} against {what} capacity",
         finding=f"Per {money}: {list_text(sentences, _NAMED)}.",

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from iolab.record import Record
-from iolab.report.charts.chart import Figure, Line, LineEndLabel, Mark, Markers, MarkTooltip, Plot
+from iolab.report.charts.chart import Chart, Line, LineEndLabel, Mark, Markers, MarkTooltip, Plot
 from iolab.report.charts.palette import ColorToken
 from iolab.report.charts.scale import ChartAxis, Scale, log_scale
 from iolab.report.charts.series import LatencyCurve
@@ -64,7 +64,7 @@ def latency_distribution_figure(
     operation_noun: str = "I/Os",
     *,
     has_configuration_colors: bool = False,
-) -> Figure:
+) -> Chart:
     """The curves of one run (read, write) or of one workload (its axis values).
 
     `operation_noun` is what has the latency.
@@ -84,7 +84,7 @@ def latency_distribution_figure(
     note += " become too few."
     if left_out > 0:
         note += f" {counted_noun(left_out, 'curve')} more in the table."
-    return Figure(
+    return Chart(
         subject=subject,
         title=title,
         finding=_distribution_sentences_text([line.curve for line in shown], operation_noun),

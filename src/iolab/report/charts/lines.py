@@ -23,7 +23,7 @@ from iolab.report.charts.chart import (
     HEAD,
     Band,
     Bars,
-    Figure,
+    Chart,
     LineEndLabel,
     LineSegments,
     Mark,
@@ -190,7 +190,7 @@ def notes_on_hidden_lines(
 
 def quantity_chart(
     subject: str, axis_name: str, lines: Sequence[ChartLine], quantity: ChartQuantity
-) -> Figure:
+) -> Chart:
     """One metric against `axis_name`; latencies on a logarithmic scale."""
     return line_chart(subject, axis_name, lines, ((quantity,),))
 
@@ -201,7 +201,7 @@ def latency_chart(
     lines: Sequence[ChartLine],
     mean: ChartQuantity = MEAN,
     tail: ChartQuantity = TAIL,
-) -> Figure:
+) -> Chart:
     """Two latencies against `axis_name`, solid and dashed, on a logarithmic scale: mean and p99."""
     return line_chart(subject, axis_name, lines, ((mean, tail),))
 
@@ -213,7 +213,7 @@ def rate_and_latency_chart(
     rate: ChartQuantity,
     mean: ChartQuantity = MEAN,
     tail: ChartQuantity | None = TAIL,
-) -> Figure:
+) -> Chart:
     """What is done a second, and under it what that takes: rate and two latencies.
 
     Without a `tail` the mean stands alone.
@@ -229,7 +229,7 @@ def line_chart(
     axis_name: str,
     lines: Sequence[ChartLine],
     quantities_of_plots: Sequence[tuple[ChartQuantity, ...]],
-) -> Figure:
+) -> Chart:
     """Plots over each other on one axis, each of one quantity or of two, the second dashed.
 
     Over another plot rates are bars where they have room, so that they start at zero and few
@@ -252,7 +252,7 @@ def line_chart(
         plots.append(replace(plot, top=HEAD + index * (PANEL_HEIGHT + PANEL_GAP)))
     *others, last = [quantity.name for quantity in quantities if not quantity.is_reference]
     name = f"{', '.join(others)} and {last}" if others else last
-    return Figure(
+    return Chart(
         subject=subject,
         title=", ".join(
             filter(None, (f"{capitalised(name)} against {axis_name_text(axis_name)}", common))
@@ -739,7 +739,7 @@ def _points_table(
     return Table(POINTS_TITLE, heads, rows)
 
 
-def joined_point_tables(figures: Iterable[Figure]) -> list[Table]:
+def joined_point_tables(figures: Iterable[Chart]) -> list[Table]:
     """The points behind charts over a load: one table for all charts over the same axis.
 
     Charts of the same quantities add rows, others of the same points columns.

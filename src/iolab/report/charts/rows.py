@@ -21,7 +21,7 @@ from iolab.report.charts.chart import (
     CHARACTER,
     LINE_GAP,
     MIDDLE,
-    Figure,
+    Chart,
     LineSegments,
     Mark,
     Markers,
@@ -105,8 +105,8 @@ def rows_by_key(rows: Iterable[T], key_of_row: Callable[[T], K]) -> dict[K, list
 def charts_by_unit(
     rows: Iterable[T],
     unit_of_row: Callable[[T], str],
-    draw_chart: Callable[[list[T]], Figure | None],
-) -> tuple[Figure, ...]:
+    draw_chart: Callable[[list[T]], Chart | None],
+) -> tuple[Chart, ...]:
     """A chart for each unit that rows have, those of rates first, over the width of a page."""
     by_unit = rows_by_key(rows, unit_of_row)
     units = sorted(by_unit, key=lambda name: UNITS_FIRST.index(name) if name in UNITS_FIRST else 9)
@@ -154,7 +154,7 @@ def dot_chart(
     divisor_unit: str = "",
     better: BetterDirection = BetterDirection.HIGHER,
     note: str = "",
-) -> Figure | None:
+) -> Chart | None:
     """The dots of all rows on one scale, of many the best; None where none has a value.
 
     All values have one unit, none for ratios, which have a line at 1. `divisor_unit` is what they
@@ -195,7 +195,7 @@ def dot_chart(
     marks = [*_ratio_one_line_marks(dots), *_lane_marks(lanes, scale), *texts]
     total = sum(bool(_value_and_interval_ends(dot)) for row in rows for dot in row.dots)
     notes = [note, _dot_chart_notes_text(dots, total)]
-    return Figure(
+    return Chart(
         subject=subject,
         title=title if not common or common.lower() in title.lower() else f"{title}: {common}",
         finding=finding,

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from iolab.core.metric import RunResult
 from iolab.report.charts.chart import (
     MIDDLE,
-    Figure,
+    Chart,
     Line,
     LineEndLabel,
     LineSegments,
@@ -95,7 +95,7 @@ NAME_CHARACTERS: Final = 40
 
 def timeline_chart(
     subject: str, timeline: Timeline, color: ColorToken, operation_noun: str = "I/O"
-) -> Figure:
+) -> Chart:
     """The panels stacked; the run's own colour for the first line, ink and grey for the others.
 
     `operation_noun` is what the load consists of.
@@ -109,7 +109,7 @@ def timeline_chart(
         plots[-1],
         x=seconds_axis(_timeline_end_s(timeline), f"seconds since the first {operation_noun}"),
     )
-    return Figure(
+    return Chart(
         subject=subject,
         title=TIMELINE_TITLE,
         finding=" ".join(_panel_sentence(panel, timeline) for panel in panels[:2]),
@@ -217,7 +217,7 @@ def _mean_or_highest_of_span(values: Sequence[float], panel: Panel) -> float:
     return max(values) if panel.unit == "ns" else math.fsum(values) / len(values)
 
 
-def heat_map_chart(subject: str, heat: HeatMap, color: ColorToken) -> Figure:
+def heat_map_chart(subject: str, heat: HeatMap, color: ColorToken) -> Chart:
     """The map in shades of the run's colour, with p50 and p99 over it."""
     scale = _latency_axis_scale(heat)
     x = seconds_axis(heat.moment_edges_s[-1], "seconds since the first I/O")
@@ -238,7 +238,7 @@ def heat_map_chart(subject: str, heat: HeatMap, color: ColorToken) -> Figure:
         ]
         last = last_known_value(values)
         ends += [] if last is None else [LineEndLabel(name, scale.to_scale_unit(last), INK)]
-    return Figure(
+    return Chart(
         subject=subject,
         title=HEAT_MAP_TITLE,
         finding=_heat_map_sentence(heat),
@@ -399,7 +399,7 @@ def _highest_latency_text(values: Sequence[float | None]) -> str:
 
 def host_rates_chart(
     subject: str, result: RunResult, metric_key: str, color: ColorToken, table: Table
-) -> Figure | None:
+) -> Chart | None:
     """The hosts' values of the metric `metric_key`; None where fewer than two have one.
 
     `table` is what the chart's readers without eyes get.
@@ -431,7 +431,7 @@ def host_rates_chart(
     count = len(values)
     named = sorted({1, count, *(round(count * part) for part in (0.25, 0.5, 0.75))} - {0})
     x = replace(integer_axis(count + 1, "hosts, slowest first", named, low=0), has_line=False)
-    return Figure(
+    return Chart(
         subject=subject,
         title="Each host's rate, from the slowest to the fastest",
         finding=(

@@ -17,7 +17,7 @@ from iolab.core.metric_spec import metric_spec
 from iolab.core.workload import HOSTS_AXIS
 from iolab.record import Record
 from iolab.report.charts.chart import (
-    Figure,
+    Chart,
     LineEndLabel,
     LineSegments,
     Mark,
@@ -79,7 +79,7 @@ class ScalingLine(Record):
         return ChartLine(self.name, self.color, self.dash, points)
 
 
-def host_scaling_chart(subject: str, scaling_lines: Sequence[ScalingLine]) -> Figure:
+def host_scaling_chart(subject: str, scaling_lines: Sequence[ScalingLine]) -> Chart:
     """The rate against hosts with the ideal; all curves have one metric."""
     quantity = rate_quantity(scaling_lines[0].scaling.metric)
     unit = metric_spec(quantity.key).unit
@@ -118,7 +118,7 @@ def host_scaling_chart(subject: str, scaling_lines: Sequence[ScalingLine]) -> Fi
     if any(curve.scaling.usl_fit for curve in drawn):
         notes.append("Faint: the Universal Scalability Law, which describes every point.")
     notes += _notes_on_hidden_lines(scaling_lines)
-    return Figure(
+    return Chart(
         subject=subject,
         title=f"{quantity.name} against hosts",
         finding=" ".join(_scaling_sentence(curve, with_name=len(drawn) > 1) for curve in drawn),
@@ -129,7 +129,7 @@ def host_scaling_chart(subject: str, scaling_lines: Sequence[ScalingLine]) -> Fi
     )
 
 
-def host_efficiency_chart(subject: str, scaling_lines: Sequence[ScalingLine]) -> Figure:
+def host_efficiency_chart(subject: str, scaling_lines: Sequence[ScalingLine]) -> Chart:
     """What each host gives beside each of the fewest, in percent."""
     lines = [curve.chart_line_with_efficiency for curve in scaling_lines]
     figure = quantity_chart(subject, HOSTS_AXIS, lines, EFFICIENCY)

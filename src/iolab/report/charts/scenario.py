@@ -13,7 +13,7 @@ from typing import Final
 
 from iolab.core.metric import ScenarioFigures
 from iolab.report.charts.chart import (
-    Figure,
+    Chart,
     Line,
     LineSegments,
     Mark,
@@ -48,7 +48,7 @@ FOOT: Final = 4.0
 
 def scenario_chart(
     subject: str, scenarios: Sequence[ScenarioFigures], color: ColorToken, finding: str
-) -> Figure:
+) -> Chart:
     """Every run of a point; phases and events are those of the first."""
     first = scenarios[0]
     end = float(max(len(scenario.rates) for scenario in scenarios))
@@ -85,7 +85,7 @@ def scenario_chart(
             marks += _run_line_marks(scenarios[:1], lambda scenario: scenario.p50s_ns, scale, MUTED)
         title = "p99, and p50 (grey)" if p50s else "p99"
         plots.append(Plot(P99_HEIGHT, marks, titled, scale, title=title, top=TOP + HEIGHT + GAP))
-    return Figure(
+    return Chart(
         subject=subject,
         title=RATES_AND_LATENCIES_TITLE,
         finding=finding,

@@ -9,7 +9,7 @@ from iolab.core.metric import RunResult
 from iolab.core.target_state import PreconditioningRounds, SteadyStateVerdict
 from iolab.record import Record
 from iolab.report.charts.chart import (
-    Figure,
+    Chart,
     Line,
     LineEndLabel,
     Mark,
@@ -59,7 +59,7 @@ class SentinelRuns(Record):
 
 def steady_state_rounds_chart(
     subject: str, series: PreconditioningRounds, color: ColorToken
-) -> Figure:
+) -> Chart:
     """The rate of each round; over the last window its average, ±10 % of it, and its slope."""
     verdict = series.verdict
     band = [] if verdict is None else [verdict.average * (1 + side) for side in (-_HALF, _HALF)]
@@ -73,7 +73,7 @@ def steady_state_rounds_chart(
     if verdict is not None:
         marks = [*_steady_window_marks(verdict, scale), *marks]
         ends.append(LineEndLabel("average", scale.to_scale_unit(verdict.average), MUTED))
-    return Figure(
+    return Chart(
         subject=subject,
         title="Rounds until the steady state",
         finding=_preconditioning_rounds_sentence(series),
@@ -145,7 +145,7 @@ def _deviation_from_average_text(rate: float, verdict: SteadyStateVerdict) -> st
     return percent_text(rate / verdict.average - 1, signed=True) if verdict.average > 0 else ""
 
 
-def sentinel_chart(subject: str, sentinel_runs: SentinelRuns, color: ColorToken) -> Figure:
+def sentinel_chart(subject: str, sentinel_runs: SentinelRuns, color: ColorToken) -> Chart:
     """The sentinel's runs against their place in the session; runs in doubt are shaded."""
     scale = linear_scale(sentinel_runs.unit, sentinel_runs.metric_values)
     places = [
@@ -162,7 +162,7 @@ def sentinel_chart(subject: str, sentinel_runs: SentinelRuns, color: ColorToken)
         Line(color=color, places=places, width=1.2),
         Markers(color=color, places=places, verdict_levels=levels, tip=MarkTooltip()),
     ]
-    return Figure(
+    return Chart(
         subject=subject,
         title="The sentinel through the session",
         finding=_sentinel_sentence(sentinel_runs),

@@ -24,7 +24,7 @@ from iolab.report.charts.chart import (
     MIDDLE,
     Band,
     Bars,
-    Figure,
+    Chart,
     Line,
     LineSegments,
     Mark,
@@ -69,7 +69,7 @@ class SvgDrawing(Record):
     marks_json: str
 
 
-def draw_inline_svg(figure: Figure) -> SvgDrawing:
+def draw_inline_svg(figure: Chart) -> SvgDrawing:
     """The figure for an HTML page, in the page's own colours and type.
 
     The JSON holds no `<`, so that it can stand in a page as a block of data.
@@ -90,14 +90,14 @@ def draw_inline_svg(figure: Figure) -> SvgDrawing:
     return SvgDrawing("".join(drawings), _marks_json(figure))
 
 
-def svg_document(figure: Figure, *, font: str = "sans-serif") -> str:
+def svg_document(figure: Chart, *, font: str = "sans-serif") -> str:
     """The figure as an SVG document of its own, in the colours of light paper."""
     body = _SvgWriter(lambda color: color.light, frozenset()).figure_body(figure)
     head = f'xmlns="http://www.w3.org/2000/svg" font-family="{font}"'
     return _svg_element(figure, head, body)
 
 
-def _svg_element(figure: Figure, attributes: str, body: str) -> str:
+def _svg_element(figure: Chart, attributes: str, body: str) -> str:
     size = f'width="{figure.width}" height="{figure.height}"'
     box = f'viewBox="0 0 {figure.width} {figure.height}" font-size="{FONT}"'
     return f'<svg {attributes} {size} {box} fill="none">{body}</svg>'
@@ -108,7 +108,7 @@ def _series_color_of_mark(mark: Mark) -> ColorToken | None:
     return mark.series or (mark.color if mark.color in SERIES else None)
 
 
-def _colors_of_hideable_configurations(figure: Figure) -> frozenset[ColorToken]:
+def _colors_of_hideable_configurations(figure: Chart) -> frozenset[ColorToken]:
     """The configurations that can be hidden: where there are several of them."""
     if not figure.has_configuration_colors:
         return frozenset()
@@ -124,7 +124,7 @@ class _SvgWriter:
         self.hideable_series = toggled
         self.tips = 0
 
-    def figure_body(self, figure: Figure) -> str:
+    def figure_body(self, figure: Chart) -> str:
         plots = enumerate(figure.fitted_plots)
         return "".join(self._plot_group(plot, index) for index, plot in plots)
 
@@ -598,7 +598,7 @@ def _svg_markup(name: str, inside: str = "", /, **items: object) -> str:
     return f"<{name}{_attributes_text(**items)}{body}"
 
 
-def _marks_json(figure: Figure) -> str:
+def _marks_json(figure: Chart) -> str:
     """The JSON: plots with their axes, and the points of each series."""
     axes: list[list[float]] = []
     marks: list[dict[str, Any]] = []

@@ -13,7 +13,7 @@ from iolab.core.configuration import LatencyLimit
 from iolab.core.metric_spec import metric_spec
 from iolab.report.best import UNKNOWN_METRIC
 from iolab.report.charts.chart import (
-    Figure,
+    Chart,
     LineEndLabel,
     LineSegments,
     Mark,
@@ -69,7 +69,7 @@ def latency_tradeoff_chart(
     *,
     note: str = "",
     latency_limit: LatencyLimit | None = None,
-) -> Figure:
+) -> Chart:
     """Up to two latencies (the second dashed) against `rate_quantity`, over the loads of an axis.
 
     The knees of the lines are named, and of a `latency_limit` on one of the latencies the most that
@@ -107,7 +107,7 @@ def latency_tradeoff_chart(
         marks += _knee_and_limit_marks(places, line, key, held, scales)
         label = latency.label if alone or dash else line.name
         ends.append(LineEndLabel(label, scales[1].to_scale_unit(places[-1][2]), line.color))
-    return Figure(
+    return Chart(
         subject=subject,
         title=f"{capitalised(list_text(latency.name for latency in latencies))} against "
         f"{_lower_unless_abbreviation(rate_quantity.name)}{f', {common}' if common else ''}",

@@ -21,8 +21,8 @@ from iolab.core.metric import VerdictLevel
 from iolab.record import Record
 from iolab.report.blocks import (
     Block,
+    ChartBlock,
     FastFactsBlock,
-    FigureGroup,
     Heading,
     Paragraph,
     ParagraphStyle,
@@ -32,7 +32,7 @@ from iolab.report.blocks import (
     brief_blocks,
 )
 from iolab.report.brief import Brief
-from iolab.report.charts.chart import Figure
+from iolab.report.charts.chart import Chart
 from iolab.report.charts.palette import css_declarations
 from iolab.report.charts.svg import draw_inline_svg
 from iolab.report.numbers import text_with_no_break_units, verdict_mark
@@ -61,7 +61,7 @@ _BLOCK_KINDS: Final = {
     tuple: "list",
     UserTextBlock: "own",
     Table: "table",
-    FigureGroup: "figures",
+    ChartBlock: "figures",
     TopologyBlock: "drawing",
     FastFactsBlock: "facts",
     SideBySideBlocks: "columns",
@@ -69,10 +69,10 @@ _BLOCK_KINDS: Final = {
 """What the template calls the blocks of a brief."""
 
 
-class RenderedFigure(Record):
+class RenderedChart(Record):
     """A figure, its SVG, and as JSON what its marks stand for (empty for nothing)."""
 
-    figure: Figure
+    figure: Chart
     svg: Markup
     marks_json: Markup
 
@@ -180,12 +180,12 @@ def csp_hash_source(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _draw_figures(figures: Iterable[Figure]) -> list[RenderedFigure]:
+def _draw_figures(figures: Iterable[Chart]) -> list[RenderedChart]:
     """The figures with their SVG, in their order."""
     pairs = ((figure, draw_inline_svg(figure)) for figure in figures)
     # What is foreign in either was escaped where it was written.
     return [
-        RenderedFigure(figure, Markup(svg.svg), Markup(svg.marks_json))  # noqa: S704
+        RenderedChart(figure, Markup(svg.svg), Markup(svg.marks_json))  # noqa: S704
         for figure, svg in pairs
     ]
 

@@ -13,8 +13,8 @@ from typing import Final
 from iolab.report.blocks import (
     BasicBlock,
     Block,
+    ChartBlock,
     CodeBlock,
-    FigureGroup,
     Heading,
     Paragraph,
     ParagraphStyle,
@@ -89,11 +89,11 @@ def _block_lines(block: BasicBlock) -> Iterator[str]:
             yield "\n".join(fenced_code_block(block.text, block.language))
         case Table():
             yield from _table_lines(block)
-        case FigureGroup():
+        case ChartBlock():
             yield from _figure_lines(block)
 
 
-def _figure_lines(block: FigureGroup) -> Iterator[str]:
+def _figure_lines(block: ChartBlock) -> Iterator[str]:
     if block.is_detailed:
         for figure in block.figures:
             yield from (f"### {text(figure.title)}", text(figure.finding), table_text(figure.table))

@@ -26,9 +26,9 @@ from iolab.errors import ReportError
 from iolab.report.blocks import (
     HARDWARE_TITLE,
     Block,
+    ChartBlock,
     CodeBlock,
     FastFactsBlock,
-    FigureGroup,
     Heading,
     LandscapeBlocks,
     Paragraph,
@@ -42,7 +42,7 @@ from iolab.report.blocks import (
     linked_sentence_block,
 )
 from iolab.report.brief import Brief
-from iolab.report.charts.chart import ChartGroup, Figure
+from iolab.report.charts.chart import Chart, ChartGroup
 from iolab.report.charts.lines import joined_point_tables
 from iolab.report.charts.palette import INK
 from iolab.report.charts.scale import WIDTH
@@ -101,7 +101,7 @@ _SVG: Final = "http://www.w3.org/2000/svg"
 _TEMPLATE: Final = Path(__file__).parent / "templates" / "brief.typ"
 
 
-def figure_pngs(figures: Sequence[Figure]) -> list[bytes]:
+def figure_pngs(figures: Sequence[Chart]) -> list[bytes]:
     """Each figure as a picture of `PNG_SCALE` pixels a unit, on white.
 
     ReportError as `typeset_pdf`.
@@ -159,7 +159,7 @@ def _compile_typst(
     return [page for page in pages if page is not None]
 
 
-def _figure_svg_for_paper(figure: Figure) -> bytes:
+def _figure_svg_for_paper(figure: Chart) -> bytes:
     return svg_document(figure, font=SANS).encode()
 
 
@@ -182,7 +182,7 @@ def render_pdf(brief: Brief, paper: Paper = Paper.A4) -> bytes:
 
 def typeset_brief_pdf(brief: Brief, page: ReportPage, paper: Paper) -> bytes:
     """The same of a brief that is arranged already."""
-    figures = _FigureFiles()
+    figures = _ChartFiles()
     if page.topology and page.has_topology_in_brief:
         for name, svg in (
             (DRAWING, page.topology.svg),
@@ -212,7 +212,7 @@ def _page_filler_blocks(page: ReportPage) -> Iterator[list[Block]]:
         for figure in group.figures
     ]
     if len(backing) > 1:
-        yield [Heading("More charts", 1), FigureGroup(tuple(backing[:2]))]
+        yield [Heading("More charts", 1), ChartBlock(tuple(backing[:2]))]
     for name, items in (
         ("More caveats", [brief_objection_block(own) for own in page.further_caveats]),
         ("More findings", [linked_sentence_block(own) for own in page.further_findings]),
@@ -234,11 +234,11 @@ def render_appendix(brief: Brief, paper: Paper = Paper.A4) -> bytes:
     page = build_report_page(brief)
     frame = {**_common_document_data(brief, page, paper, "appendix"), "logo": ""}
     runs = _blocks_of_runs(page, title_by_configuration_if_several(brief.study))
-    return _typeset_document(frame, appendix_blocks(brief, page, runs), _FigureFiles())
+    return _typeset_document(frame, appendix_blocks(brief, page, runs), _ChartFiles())
 
 
 def _typeset_document(
-    common_data: dict[str, Any], blocks: Iterable[Block], figure_files: _FigureFiles
+    common_data: dict[str, Any], blocks: Iterable[Block], figure_files: _ChartFiles
 ) -> bytes:
     document = _escape_invisible_texts(
         {**common_data, "blocks": _blocks_typst_data(blocks, figure_files)}
@@ -246,7 +246,7 @@ def _typeset_document(
     return typeset_pdf(_TEMPLATE.read_text(encoding="utf-8"), document, figure_files.files)
 
 
-def _block_typst_data(block: Block, figure_files: _FigureFiles) -> Iterator[dict[str, Any]]:
+def _block_typst_data(block: Block, figure_files: _ChartFiles) -> Iterator[dict[str, Any]]:
     """The block as the typesetter's template takes it."""
     match block:
         case Heading():
@@ -271,7 +271,7 @@ def _block_typst_data(block: Block, figure_files: _FigureFiles) -> Iterator[dict
             yield {"kind": "code", "text": block.text, "language": block.language}
         case Table():
             yield from ({"kind": "table", **table_typst_data(block)} for _ in block.rows[:1])
-        case FigureGroup():
+        case ChartBlock():
             found = figure_files.draw_figures_and_get_typst_data(
                 block.figures, is_detailed=block.is_detailed
             )
@@ -288,7 +288,7 @@ def _block_typst_data(block: Block, figure_files: _FigureFiles) -> Iterator[dict
 
 
 def _layout_typst_data(
-    block: LandscapeBlocks | FastFactsBlock | SideBySideBlocks, figure_files: _FigureFiles
+    block: LandscapeBlocks | FastFactsBlock | SideBySideBlocks, figure_files: _ChartFiles
 ) -> dict[str, Any]:
     """What stands beside other things, or on pages of its own."""
     match block:
@@ -311,7 +311,7 @@ def _layout_typst_data(
             return {"kind": "landscape", "blocks": _blocks_typst_data(block.blocks, figure_files)}
 
 
-def _blocks_typst_data(blocks: Iterable[Block], figure_files: _FigureFiles) -> list[dict[str, Any]]:
+def _blocks_typst_data(blocks: Iterable[Block], figure_files: _ChartFiles) -> list[dict[str, Any]]:
     every = (data for block in blocks for data in _block_typst_data(block, figure_files))
     parts: list[dict[str, Any]] = []
     for is_list, own in groupby(every, _is_list_item_without_verdict):
@@ -349,14 +349,14 @@ def legend_names_and_colors(brief: Brief) -> list[tuple[str, str]]:
     return pairs if len(pairs) > 1 else []
 
 
-class _FigureFiles:
+class _ChartFiles:
     """Figures drawn one after the other, each in a file of its own."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
 
     def draw_figures_and_get_typst_data(
-        self, figures: Iterable[Figure], *, is_detailed: bool
+        self, figures: Iterable[Chart], *, is_detailed: bool
     ) -> list[dict[str, str | int]]:
         """What the template says of each, with its file drawn; in detail with what it shows.
 
@@ -414,7 +414,7 @@ def _blocks_of_runs(page: ReportPage, configuration_titles: Mapping[str, str]) -
         checks = _passed_checks_note_if_unusual(part.result, usual)
         yield Paragraph(trace, ParagraphStyle.ITEM, part.result.verdict.level, checks)
         if own:
-            yield FigureGroup(own, is_detailed=True)
+            yield ChartBlock(own, is_detailed=True)
         if part.hosts_table:
             yield part.hosts_table
         yield from (*part.fleet_tables, objections_table(part.result))
@@ -528,5 +528,5 @@ def _page_tables(page: ReportPage) -> Iterable[Table]:
     return dict.fromkeys(table for table in every if table is not None and table.rows)
 
 
-def _figure_file_stem(prefix: str, number: int, figure: Figure) -> str:
+def _figure_file_stem(prefix: str, number: int, figure: Chart) -> str:
     return f"{prefix}-{number:02d}-{file_name_slug(f'{figure.subject} {figure.title}')}"

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from iolab.errors import ReportError
 from iolab.report.blocks import (
     BasicBlock,
+    ChartBlock,
     CodeBlock,
-    FigureGroup,
     Heading,
     Paragraph,
     ParagraphStyle,
@@ -28,7 +28,7 @@ from iolab.report.blocks import (
     title_and_fact_blocks,
 )
 from iolab.report.brief import Brief
-from iolab.report.charts.chart import Figure
+from iolab.report.charts.chart import Chart
 from iolab.report.formats.render import PAPER_WIDTHS, figure_pngs
 from iolab.report.numbers import verdict_mark
 from iolab.report.page import build_report_page
@@ -88,11 +88,11 @@ def _add_block(document: Document, block: BasicBlock) -> None:
             document.add_paragraph(escape_invisible(block.text))
         case Table():
             _add_table(document, block)
-        case FigureGroup():
+        case ChartBlock():
             _add_figures(document, block.figures)
 
 
-def _add_figures(document: Document, figures: Sequence[Figure]) -> None:
+def _add_figures(document: Document, figures: Sequence[Chart]) -> None:
     columns = 1 if len(figures) == 1 else 2
     drawn = [replace(figure, fixed_width=PAPER_WIDTHS[12 // columns]) for figure in figures]
     grid = document.add_table(rows=-(-len(drawn) // columns), cols=columns)
