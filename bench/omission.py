@@ -23,8 +23,8 @@ import numpy as np
 from bench.objects import SMALL, Load, null_server_process, run_engine
 from iolab.core.bins import BIN_COUNT
 from iolab.core.histogram import Histogram
-from iolab.report.charts.chart import figures_filling_page_width
-from iolab.report.charts.distribution import StyledLatencyCurve, latency_distribution_figure
+from iolab.report.charts.chart import charts_filling_page_width
+from iolab.report.charts.distribution import StyledLatencyCurve, build_latency_distribution_chart
 from iolab.report.charts.palette import SERIES
 from iolab.report.charts.run_series import latency_curve
 from iolab.report.charts.svg import svg_document
@@ -85,10 +85,10 @@ def main() -> None:
         styled.append(StyledLatencyCurve(latency_curve(name, latencies), name, token))
     if not sys.argv[1:]:
         return
-    figure = latency_distribution_figure(
+    figure = build_latency_distribution_chart(
         "A server that stands still", "Latency by percentile", styled, "GETs"
     )
-    (wide,) = figures_filling_page_width([figure])
+    (wide,) = charts_filling_page_width([figure])
     Path(sys.argv[1]).write_text(svg_document(wide), encoding="utf-8")
 
 

@@ -123,7 +123,10 @@ def on_machine(product: str) -> dict[str, Any]:
 def test_another_instance_type_is_named() -> None:
     large, small = on_machine("i4i.2xlarge"), on_machine("i4i.xlarge")
     found = only("machine", host("a", **large), host("b", **small)).finding
-    assert (found.state, "Amazon EC2 i4i.xlarge on b" in found.message) == (FindingState.NOTE, True)
+    assert (found.state, "Amazon EC2 i4i.xlarge on b" in found.message) == (
+        FindingState.NOTE,
+        True,
+    )
     hosts = [host("a", **large), host("b")]
     seen = HostOutcomes({one.spec.name: one for one in hosts}, {})
     told = fleet_document(tuple(one.spec for one in hosts), seen)["hosts"]

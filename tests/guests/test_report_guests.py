@@ -60,9 +60,9 @@ def page() -> ReportPage:
 
 
 def test_every_mix_has_its_load_and_an_account(page: ReportPage) -> None:
-    charts = {item.title: item.figures for item in page.charts_by_workload}
+    charts = {item.title: item.charts for item in page.charts_by_workload}
     more = {
-        item.title: [figure.title for figure in item.appendix_figures]
+        item.title: [figure.title for figure in item.appendix_charts]
         for item in page.charts_by_workload
     }
     for mix in ("Random reads", "70 % reads, 30 % writes"):
@@ -87,7 +87,7 @@ def test_a_chart_without_a_tail_has_the_mean_alone(source: GuestSource) -> None:
         replace(group, points=tuple(few)), series_styles(source.study), (), ""
     )
     assert charts is not None
-    (load,) = charts.figures
+    (load,) = charts.charts
     heads = [column.title for column in load.table.columns]
     assert any("mean latency" in head for head in heads), heads
     assert not any("median" in head or "tail" in head for head in heads), heads
@@ -95,7 +95,7 @@ def test_a_chart_without_a_tail_has_the_mean_alone(source: GuestSource) -> None:
 
 
 def test_a_curve_says_its_ends_in_guests_of_all_nodes(page: ReportPage) -> None:
-    finding = page.charts_by_workload[0].figures[0].finding
+    finding = page.charts_by_workload[0].charts[0].finding
     assert finding.startswith("iodepth 1: from ")
     assert " at 2 VMs to " in finding
     assert " at 6; all valid." in finding
@@ -129,7 +129,7 @@ def test_predicted_guests_are_told_apart(source: GuestSource) -> None:
         group, series_styles(source.study), [curve_of(source, "read", 8)], ""
     )
     assert charts is not None
-    (load,) = charts.figures
+    (load,) = charts.charts
     assert tells(load.note, "predicted", "knee", "2", "2", "3", "VMs"), load.note
     assert [row[2].text for row in load.table.rows].count("predicted") == 1
 
@@ -192,7 +192,7 @@ def test_nodes_that_are_one_machine_are_told_to_be(disks: tuple[str, ...], what:
     kernel = source.facts["node-1"].kernel
     source.facts = {n: replace(one, kernel=kernel) for n, one in source.facts.items()}
     source.disks = disks
-    (figure,) = build_report_page(build_brief(source)).charts_by_workload[-1].figures
+    (figure,) = build_report_page(build_brief(source)).charts_by_workload[-1].charts
     assert f" One machine with node-2: its {what} serve the guests of all. " in figure.note
 
 
@@ -253,7 +253,7 @@ def test_what_is_no_storage_is_said_on_every_chart(
     source.accelerator = accelerator
     page = build_report_page(build_brief(source))
     figures = [
-        one for item in page.charts_by_workload for one in (*item.figures, *item.appendix_figures)
+        one for item in page.charts_by_workload for one in (*item.charts, *item.appendix_charts)
     ]
     assert len(figures) == 5
     assert all(figure.finding.startswith(said) for figure in figures)
@@ -313,7 +313,7 @@ def test_doubted_points_are_marked_as_elsewhere() -> None:
         VerdictLevel.INDICATIVE, "emulated-guest", "The guests were emulated."
     )
     page = build_report_page(build_brief(source))
-    figure = page.charts_by_workload[0].figures[0]
+    figure = page.charts_by_workload[0].charts[0]
     assert figure.finding.endswith("; at worst indicative.")
     (bars,) = (one for one in figure.plots[0].marks if isinstance(one, Bars))
     assert VerdictLevel.INDICATIVE in bars.verdict_levels

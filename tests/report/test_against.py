@@ -17,7 +17,7 @@ from iolab.report.charts.chart import Chart, LineSegments, Mark, Markers, Report
 from iolab.report.charts.palette import SERIES
 from iolab.report.charts.rows import ROWS_MAX
 from iolab.report.formats.markdown import render_markdown
-from iolab.report.formats.render import figure_pngs
+from iolab.report.formats.render import chart_pngs
 from iolab.report.table import Table
 from iolab.text import list_text
 from tests.report import shared
@@ -44,25 +44,25 @@ def cells(table: Table, first: str) -> list[str]:
 def test_each_owner_has_a_chart_and_all_its_figures() -> None:
     found = section(indicators(), "cluster-kpi")
     charts, _ = found.groups
-    assert [figure.subject for figure in charts.figures] == [
+    assert [figure.subject for figure in charts.charts] == [
         "sample-output",
         "aws-single-client",
         "supermicro-single-client",
         "aws-cluster",
         "supermicro-cluster",
     ]
-    figure = charts.figures[1]
+    figure = charts.charts[1]
     assert "rates " in figure.finding
     assert "latencies " in figure.finding
     heads = [column.title for column in figure.table.columns]
     assert "Here, per host" in heads
     assert len(figure.table.rows) == 8  # two bandwidths, two rates, two latencies of two kinds
-    cluster = charts.figures[3]
+    cluster = charts.charts[3]
     assert "Here, per host" in [column.title for column in cluster.table.columns]
 
 
 def test_a_row_has_both_figures_and_the_ratio_of_each_host() -> None:
-    (figure,) = section(indicators(), "cluster-kpi", "sample-output").groups[0].figures
+    (figure,) = section(indicators(), "cluster-kpi", "sample-output").groups[0].charts
     row = cells(figure.table, "read-iops")
     here = (
         next(one for one in indicators().results if one.workload == "read-iops")
@@ -84,7 +84,7 @@ def test_what_was_published_and_not_measured_is_named() -> None:
 
 def test_configurations_keep_their_colours_and_stand_apart() -> None:
     group, *_ = section(depths(), "ssd-cluster", "performance").groups
-    (figure,) = group.figures
+    (figure,) = group.charts
     names = [row[2].text for row in figure.table.rows]
     assert set(names) == {one.title for one in depths().study.configurations}
     assert {one.color for one in marks(figure, Markers)} == set(SERIES[:2])
@@ -152,7 +152,7 @@ def test_many_rows_stay_within_their_limit() -> None:
 
 
 def test_a_chart_is_drawn_as_a_picture() -> None:
-    assert figure_pngs([ratios(Metric(math.pi, ""))])[0].startswith(b"\x89PNG")
+    assert chart_pngs([ratios(Metric(math.pi, ""))])[0].startswith(b"\x89PNG")
 
 
 def test_hardware_that_the_study_tells_stands_beside_what_was_printed() -> None:
@@ -169,4 +169,4 @@ def test_hardware_that_the_study_tells_stands_beside_what_was_printed() -> None:
 
 def test_latencies_are_spoken_of_only_where_some_are_drawn() -> None:
     charts, _ = section(depths(), "ssd-cluster", "performance").groups
-    assert not [figure for figure in charts.figures if "atenc" in figure.note]
+    assert not [figure for figure in charts.charts if "atenc" in figure.note]

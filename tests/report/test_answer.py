@@ -27,7 +27,7 @@ from iolab.report.best import (
     best_point_headlines,
     code_and_text_of_gravest_check,
 )
-from iolab.report.blocks import ChartBlock, Paragraph, brief_blocks, with_figure_numbers
+from iolab.report.blocks import ChartBlock, Paragraph, brief_blocks, with_chart_numbers
 from iolab.report.fast_facts import fast_facts
 from iolab.report.matrix import (
     ALL_INDICATIVE_NOTE,
@@ -663,10 +663,10 @@ def test_a_question_for_machines_is_answered_with_their_number() -> None:
 def test_figures_of_one_title_have_their_subjects() -> None:
     blocks = brief_blocks(shared.brief("two"), shared.page("two"))
     first = next(block for block in blocks if isinstance(block, ChartBlock))
-    alike = [replace(first.figures[0], subject=name, title="Ranks") for name in ("a", "b")]
-    (group,) = with_figure_numbers([ChartBlock(tuple(alike))])
+    alike = [replace(first.charts[0], subject=name, title="Ranks") for name in ("a", "b")]
+    (group,) = with_chart_numbers([ChartBlock(tuple(alike))])
     assert isinstance(group, ChartBlock)
-    assert [figure.title for figure in group.figures] == ["Fig 1a. a: Ranks", "Fig 1b. b: Ranks"]
+    assert [figure.title for figure in group.charts] == ["Fig 1a. a: Ranks", "Fig 1b. b: Ranks"]
 
 
 def test_one_configuration_has_no_order() -> None:
@@ -704,10 +704,7 @@ def test_figures_of_a_brief_are_numbered_and_named_in_the_text() -> None:
     brief = shared.brief("two")
     blocks = list(brief_blocks(brief, shared.page("two")))
     titles = [
-        figure.title
-        for block in blocks
-        if isinstance(block, ChartBlock)
-        for figure in block.figures
+        figure.title for block in blocks if isinstance(block, ChartBlock) for figure in block.charts
     ]
     assert titles
     assert all(re.match(r"Fig \d+[a-z]?\. ", title) for title in titles)

@@ -35,7 +35,7 @@ def test_each_best_names_its_place_and_its_factor_over_the_first() -> None:
         ["Sequential write", "Plain", "iodepth 8", "6 GB/s", "n=1", "1", "–", "valid"],
         ["Sequential write", "Fast", "iodepth 1", "12 GB/s", "n=1", "1", "2", "valid"],
     ]
-    iops, bandwidth = best.figures
+    iops, bandwidth = best.charts
     assert tells(iops.finding, "900 k IOPS", "Fast", "iodepth 8")
     assert tells(bandwidth.finding, "12 GB/s", "Fast", "iodepth 1")
     assert len(iops.table.rows) == len(bandwidth.table.rows) == 2
@@ -44,7 +44,7 @@ def test_each_best_names_its_place_and_its_factor_over_the_first() -> None:
 def test_bests_at_unlike_loads_are_said_to_be_that_below_their_dots() -> None:
     lower = {("fast", "rand-read-4k", 1): 100_000.0, ("plain", "rand-read-4k", 1): 250_000.0}
     best, *_ = maxima(session(TWO, {**RATES, **lower})).groups
-    iops, bandwidth = best.figures
+    iops, bandwidth = best.charts
     assert "loads differ" not in iops.note
     assert tells(bandwidth.note, "loads differ", "Plain at iodepth 8", "Fast at iodepth 1")
 
@@ -58,10 +58,10 @@ def test_an_invalid_best_stands_only_where_there_is_no_other_and_claims_nothing(
     assert told(alone.table, "Best")[1] == "900 k IOPS"
     assert told(alone.table, "Verdict")[1] == "invalid"
     assert told(alone.table, "Times Plain")[1] == "–"
-    assert tells(alone.figures[0].finding, "300 k IOPS", "Plain", "invalid")
+    assert tells(alone.charts[0].finding, "300 k IOPS", "Plain", "invalid")
     both = {**levels, ("plain", "rand-read-4k", 8): VerdictLevel.INVALID}
     none, *_ = maxima(session(TWO, RATES, both)).groups
-    assert tells(none.figures[0].finding, "iodepth 8", "invalid", "All", "invalid")
+    assert tells(none.charts[0].finding, "iodepth 8", "invalid", "All", "invalid")
     assert "Factors" in none.note
     assert "Factors" not in maxima(session(TWO[:1], RATES)).groups[0].note
 
@@ -76,7 +76,7 @@ def test_a_fleet_has_the_mean_of_its_hosts_and_stands_beside_one_of_them() -> No
         "200 k IOPS", "1.5", "0.75", "valid",
     ]  # fmt: skip
     assert told(clients.table, "One client alone") == ["200 k IOPS", "–", "–", "–"]
-    (figure,) = clients.figures
+    (figure,) = clients.charts
     assert tells(figure.finding, "2 hosts", "Plain", "75 %", "one", "alone")
 
 
@@ -121,7 +121,7 @@ def test_operations_on_keys_are_told_apart_and_guests_are_no_hosts() -> None:
     names = set(told(best.table, "Workload"))
     assert any("16k" in name for name in names)
     assert any("4k" in name for name in names)
-    assert {one.title.split(",")[0] for one in best.figures} == {"Best operations a second"}
+    assert {one.title.split(",")[0] for one in best.charts} == {"Best operations a second"}
     guests = maxima(fleet())
     assert [one.title for one in guests.groups] == [""]
 

@@ -47,7 +47,7 @@ def only_figure(brief: Brief) -> Chart:
     section = power_section(brief)
     assert section is not None
     (group,) = section.groups
-    (figure,) = group.figures
+    (figure,) = group.charts
     return figure
 
 
@@ -115,7 +115,7 @@ def worn_brief(**changes: object) -> Brief:
 def bar_parts(brief: Brief) -> list[float]:
     section = bytes_by_layer_section(brief)
     assert section is not None
-    figure = section.groups[0].figures[0]
+    figure = section.groups[0].charts[0]
     boxes = [
         box for mark in figure.plots[1].marks if isinstance(mark, Rectangles) for box in mark.boxes
     ]
@@ -141,7 +141,7 @@ def test_the_bytes_by_layer_are_told_in_a_sentence_and_on_the_page() -> None:
     brief = worn_brief()
     section = bytes_by_layer_section(brief)
     assert section is not None
-    assert "419 GiB for 140 GiB, 3.00 times as much" in section.groups[0].figures[0].finding
+    assert "419 GiB for 140 GiB, 3.00 times as much" in section.groups[0].charts[0].finding
     page = shared.drawn(brief)
     assert "Bytes down to the flash" in page
     assert ">engine<" not in page

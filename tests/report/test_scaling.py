@@ -26,7 +26,7 @@ def figures(found: list[RunResult]) -> tuple[Chart, ...]:
     made = section(found)
     assert made is not None
     (group,) = made.groups
-    return group.figures
+    return group.charts
 
 
 def test_there_is_no_section_where_hosts_are_not_varied() -> None:

@@ -44,7 +44,7 @@ def rounds_of(*rounds: PreconditioningRounds) -> tuple[Chart, ...]:
     made = section_of(*rounds)
     assert made is not None
     (group,) = made.groups
-    return group.figures
+    return group.charts
 
 
 def test_there_is_no_section_of_a_target_that_was_measured_as_it_was() -> None:
@@ -89,7 +89,7 @@ def test_series_beyond_the_limit_stand_in_the_table_alone() -> None:
     made = section_of(*(series(STEADY, label=f"w{i}") for i in range(ROUND_CHARTS_MAX + 3)))
     assert made is not None
     (group,) = made.groups
-    assert len(group.figures) == ROUND_CHARTS_MAX
+    assert len(group.charts) == ROUND_CHARTS_MAX
     assert group.table is not None
     assert len(group.table.rows) == ROUND_CHARTS_MAX + 3
     assert group.note == "3 series without a chart."
@@ -126,7 +126,7 @@ def sentinel(*rates: float) -> ReportSection | None:
 def test_a_still_sentinel_is_drawn_over_the_session() -> None:
     made = sentinel(1e4, 1.002e4, 0.999e4)
     assert made is not None
-    (figure,) = made.groups[0].figures
+    (figure,) = made.groups[0].charts
     assert "No more than" in figure.finding
     line = figure.plots[0].marks[0]
     assert isinstance(line, Line)
@@ -137,7 +137,7 @@ def test_a_still_sentinel_is_drawn_over_the_session() -> None:
 def test_runs_between_sentinels_that_differ_are_shaded() -> None:
     made = sentinel(1e4, 1.001e4, 0.7e4, 0.7e4)
     assert made is not None
-    (figure,) = made.groups[0].figures
+    (figure,) = made.groups[0].charts
     assert "The sentinel jumped by" in figure.finding
     shade = figure.plots[0].marks[0]
     assert isinstance(shade, Rectangles)

@@ -13,7 +13,7 @@ from pypdf import PdfReader
 
 from iolab.errors import UsageError
 from iolab.report.formats.markdown import render_markdown
-from iolab.report.formats.render import figure_and_table_files, render_pdf
+from iolab.report.formats.render import chart_and_table_files, render_pdf
 from iolab.report.user_text import (
     LOGO_BYTES_MAX,
     TEXT_BYTES_MAX,
@@ -110,7 +110,7 @@ def test_all_faults_of_a_logo_are_told_at_once(tmp_path: Path) -> None:
 
 
 def test_every_chart_and_table_is_a_file() -> None:
-    files = dict(figure_and_table_files(shared.undrawn(shared.brief("pair"))))
+    files = dict(chart_and_table_files(shared.undrawn(shared.brief("pair"))))
     charts = [name for name in files if name.endswith(".svg")]
     assert len(charts) >= 5
     for name in charts:
@@ -130,5 +130,5 @@ def test_every_chart_and_table_is_a_file() -> None:
 
 
 def test_names_of_files_hold_nothing_foreign() -> None:
-    for name, _ in figure_and_table_files(shared.undrawn(shared.brief("hostile"))):
+    for name, _ in chart_and_table_files(shared.undrawn(shared.brief("hostile"))):
         assert set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789-."), name

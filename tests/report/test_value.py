@@ -67,19 +67,19 @@ def test_best_figures_stand_over_every_size_and_over_money() -> None:
         ["Sequential write", "Fast", "12 GB/s", "20 MB/s", "30 MB/s", "2 GB/s", "20 MB/s",
          "valid"],
     ]  # fmt: skip
-    names = [one.title for one in found["For each 1000 EUR"].appendix_figures]
+    names = [one.title for one in found["For each 1000 EUR"].appendix_charts]
     assert names == [
         "IOPS for each 1000 EUR",
         "Bandwidth for each 1000 EUR",
         "Capacity for each 1000 EUR",
     ]
-    assert "Fast has the most, 1.50 k" in found["For each 1000 EUR"].appendix_figures[0].finding
+    assert "Fast has the most, 1.50 k" in found["For each 1000 EUR"].appendix_charts[0].finding
 
 
 def test_what_was_bought_stands_beside_its_cost() -> None:
     found = groups(session(TWO, RATES))[""]
-    cost, reads, writes = found.figures
-    assert [figure.page_columns for figure in found.figures] == [4, 4, 4]
+    cost, reads, writes = found.charts
+    assert [figure.page_columns for figure in found.charts] == [4, 4, 4]
     assert "Plain 300 k EUR" in cost.finding
     assert "Random read" in reads.title
     assert "Plain 1 k IOPS and 1.33 TB" in reads.finding
@@ -95,10 +95,10 @@ def test_currencies_have_charts_of_their_own_and_the_note_says_so() -> None:
     found = groups(session((TWO[0], yen), RATES))
     assert {"For each 1000 EUR", "For each 1000 JPY"} <= set(found)
     for money in ("EUR", "JPY"):
-        for figure in found[f"For each 1000 {money}"].appendix_figures:
+        for figure in found[f"For each 1000 {money}"].appendix_charts:
             assert len({row[1].text for row in figure.table.rows}) == 1
             assert "has the most" not in figure.finding
-    assert len(found[""].figures) == 2
+    assert len(found[""].charts) == 2
     assert "Costs are in EUR and JPY" in found[""].note
 
 
@@ -109,7 +109,7 @@ def test_what_is_not_told_of_a_configuration_is_named() -> None:
     assert "raw capacity of Fast" in note
     assert "cost of Fast" in note
     assert "usable capacity" not in note
-    assert {row[1].text for row in found["For each TB raw"].appendix_figures[0].table.rows} == {
+    assert {row[1].text for row in found["For each TB raw"].appendix_charts[0].table.rows} == {
         "Plain"
     }
     assert told(found[""].detail_tables_with_notes[-1][0], "Cost") == ["300,000 EUR", "–"]
@@ -123,12 +123,12 @@ def test_there_is_no_section_where_nothing_is_told() -> None:
 def test_an_invalid_figure_is_shown_and_never_the_most() -> None:
     levels = {("fast", "rand-read-4k", 8): VerdictLevel.INVALID}
     found = groups(session(TWO, RATES, levels))
-    (figure, *_) = found["For each TB raw"].appendix_figures
+    (figure, *_) = found["For each TB raw"].appendix_charts
     assert told(figure.table, "Verdict") == ["valid", "invalid"]
     assert "Plain has the most" in figure.finding
     assert "Crossed" in figure.note
     levels[("plain", "rand-read-4k", 8)] = VerdictLevel.INVALID
-    (figure, *_) = groups(session(TWO, RATES, levels))["For each TB raw"].appendix_figures
+    (figure, *_) = groups(session(TWO, RATES, levels))["For each TB raw"].appendix_charts
     assert figure.finding == "Random read: 1.50 k IOPS (Fast), invalid."
 
 
@@ -153,7 +153,7 @@ def test_published_maxima_give_the_printed_figures_per_terabyte_back() -> None:
     reads = [row for row in cells(every) if row[0] == "rand-read-4k"]
     column = [one.title for one in every.columns].index("For each TB raw")
     assert [row[column] for row in reads] == ["3.53 k IOPS", "11.1 k IOPS", "14.3 k IOPS"]
-    (figure, bandwidth) = found["For each TB raw"].appendix_figures
+    (figure, bandwidth) = found["For each TB raw"].appendix_charts
     dots = [one.places[0][0] for one in figure.plots[0].marks if isinstance(one, Markers)]
     assert [round(1000 * one) for one in dots] == pytest.approx([3526, 11068, 14323], abs=1)
     assert "seq-read-1m: performance has the most, 493 MB/s" in bandwidth.finding

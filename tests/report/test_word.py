@@ -36,8 +36,8 @@ def test_it_has_the_answer_every_best_figure_and_each_chart_as_a_picture() -> No
     later = [[cell.text for cell in row.cells] for one in made.tables[1:] for row in one.rows]
     assert [cell.one_line_text for cell in stated.rows[0]] in later
     charts = [*page.answer.charts]
-    charts += [one for group in page.charts_by_workload for one in group.figures]
-    charts += [one for part in page.sections for group in part.groups for one in group.figures]
+    charts += [one for group in page.charts_by_workload for one in group.charts]
+    charts += [one for part in page.sections for group in part.groups for one in group.charts]
     assert len(made.inline_shapes) == len(charts)
 
 

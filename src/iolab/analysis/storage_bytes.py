@@ -88,7 +88,7 @@ def _claimed_bytes(record: RunRecord, direction: Direction) -> int:
 def _bytes_of_storage_node(
     record: RunRecord, host_index: int, node: MonitoredHost, facts: HostFacts | None
 ) -> StorageNodeBytes:
-    devices = leaf_device_deltas(node, facts)
+    devices = deltas_of_devices_on_no_other(node, facts)
     counted = bool(devices)
     received, sent = _port_received_and_sent_bytes(record, host_index)
     return StorageNodeBytes(
@@ -149,7 +149,9 @@ def _moved_bytes(delta: DeviceDelta) -> int:
     return delta.read_bytes + delta.write_bytes
 
 
-def leaf_device_deltas(node: MonitoredHost, facts: HostFacts | None) -> tuple[DeviceDelta, ...]:
+def deltas_of_devices_on_no_other(
+    node: MonitoredHost, facts: HostFacts | None
+) -> tuple[DeviceDelta, ...]:
     """The node's counted devices that stand on no other of them; none of a node that was lost."""
     if node.error is not None:
         return ()

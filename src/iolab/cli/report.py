@@ -286,9 +286,9 @@ def _render_files(
 
         return ((file, render_docx(brief)),)
     if report_format == "figures":
-        from iolab.report.formats.render import figure_and_table_files
+        from iolab.report.formats.render import chart_and_table_files
 
-        return tuple((file / name, content) for name, content in figure_and_table_files(brief))
+        return tuple((file / name, content) for name, content in chart_and_table_files(brief))
     from iolab.report.formats.html import render_html
 
     return ((file, render_html(brief)),)

@@ -96,7 +96,7 @@ def guest_count_chart_group(
     more: tuple[tuple[Table, str], ...] = tuple((t, note) for t, note in tables if t is not None)
     with_caveat = tuple(replace(figure, finding=f"{caveat}{figure.finding}") for figure in figures)
     return ChartGroup(
-        scaling_group.title, with_caveat, detail_tables_with_notes=more, appendix_figures=further
+        scaling_group.title, with_caveat, detail_tables_with_notes=more, appendix_charts=further
     )
 
 

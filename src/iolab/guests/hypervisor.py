@@ -301,7 +301,7 @@ async def boot_qemu(
     try:
         async with asyncio.timeout(limit_s):
             relay = await _connect_to_agent(node, qemu, folder, guest_name)
-            await _wait_for_any_event(relay.has_received, relay.ended, qemu.ended)
+            await _wait_for_first_of_events(relay.has_received, relay.ended, qemu.ended)
         await _require_first_message(relay.has_received, node, qemu, guest_name)
         return BootedQemu(qemu, relay, asyncio.get_running_loop().time() - began_s)
     except BaseException as fault:
@@ -333,7 +333,7 @@ async def _connect_to_agent(node: Host, qemu: QemuRun, folder: str, guest_name: 
         await asyncio.gather(connecting, ending, return_exceptions=True)
 
 
-async def _wait_for_any_event(*events: asyncio.Event) -> None:
+async def _wait_for_first_of_events(*events: asyncio.Event) -> None:
     """Wait until one of them is set."""
     waiting = [asyncio.create_task(event.wait()) for event in events]
     try:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from iolab.analysis.metrics import is_percentile_supported, metrics_of_host_group
 from iolab.analysis.points import PointSummary, summarise_points
 from iolab.analysis.service_time import host_concurrency
-from iolab.analysis.storage_bytes import leaf_device_deltas, nearest_device_names
+from iolab.analysis.storage_bytes import deltas_of_devices_on_no_other, nearest_device_names
 from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import NO_IO_TIME, IoTime, RunView, io_time_in_window
 from iolab.analysis.window import Window
@@ -210,7 +210,7 @@ def _node_device_names(
         for series in view.counter_series(node.name, outlier_metric.scope, outlier_metric.metric)
     ]
     if outlier_metric.scope == "disk" and node.monitored_host is not None:
-        leaves = leaf_device_deltas(node.monitored_host, view.facts.get(node.name))
+        leaves = deltas_of_devices_on_no_other(node.monitored_host, view.facts.get(node.name))
         return [delta.device for delta in leaves]
     if outlier_metric.scope == "cpu":
         return [name for name in names if "@" in name]
@@ -526,7 +526,8 @@ def _node_device_io_time(
     if node.monitored_host is None or are_disks_modelled(view.record):
         return None
     disks = [
-        delta.device for delta in leaf_device_deltas(node.monitored_host, view.facts.get(node.name))
+        delta.device
+        for delta in deltas_of_devices_on_no_other(node.monitored_host, view.facts.get(node.name))
     ]
     return io_time_in_window(view, (node.name, "disk"), disks, direction, window)
 

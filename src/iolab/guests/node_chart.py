@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from iolab.analysis.storage_bytes import leaf_device_deltas
+from iolab.analysis.storage_bytes import deltas_of_devices_on_no_other
 from iolab.analysis.window import Window
 from iolab.core.host import HostFacts
 from iolab.core.metric import Outlier, RunResult
@@ -327,14 +327,19 @@ def build_node_timeline(
         outliers=nodes[name].outliers,
         nodes_sharing_disks=tuple(host.host for host in beside),
         shares_disks=any(
-            _leaf_device_names(host, facts_by_host) & _leaf_device_names(node, facts_by_host)
+            _names_of_devices_on_no_other(host, facts_by_host)
+            & _names_of_devices_on_no_other(node, facts_by_host)
             for host in beside
         ),
     )
 
 
-def _leaf_device_names(node: MonitoredHost, facts_by_host: Mapping[str, HostFacts]) -> set[str]:
-    return {delta.device for delta in leaf_device_deltas(node, facts_by_host.get(node.host))}
+def _names_of_devices_on_no_other(
+    node: MonitoredHost, facts_by_host: Mapping[str, HostFacts]
+) -> set[str]:
+    return {
+        delta.device for delta in deltas_of_devices_on_no_other(node, facts_by_host.get(node.host))
+    }
 
 
 def _node_panels(

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from iolab.analysis.checks.bytes import counted_device_deltas
-from iolab.analysis.storage_bytes import distinct_device_deltas, leaf_device_deltas
+from iolab.analysis.storage_bytes import deltas_of_devices_on_no_other, distinct_device_deltas
 from iolab.analysis.view import RunView
 from iolab.analysis.window import to_controller_clock_ns
 from iolab.core.host import HostFacts, HostRole
@@ -124,7 +124,10 @@ def distinct_node_device_deltas(
     nodes: Iterable[MonitoredHost], facts_by_host: Mapping[str, HostFacts]
 ) -> tuple[DeviceDelta, ...]:
     """The leaves of all those nodes, each of a kernel once: as the node that saw the most of it."""
-    leaves = ((node.host, leaf_device_deltas(node, facts_by_host.get(node.host))) for node in nodes)
+    leaves = (
+        (node.host, deltas_of_devices_on_no_other(node, facts_by_host.get(node.host)))
+        for node in nodes
+    )
     return distinct_device_deltas(leaves, facts_by_host)
 
 
@@ -161,7 +164,7 @@ def written_bytes_of_node_by_layer(view: RunView, node: HypervisorRun) -> BytesW
 def _bytes_written_by_devices_of_node(view: RunView, node: HypervisorRun) -> int | None:
     if node.monitored_host is None or are_disks_modelled(view.record):
         return None
-    leaves = leaf_device_deltas(node.monitored_host, view.facts.get(node.name))
+    leaves = deltas_of_devices_on_no_other(node.monitored_host, view.facts.get(node.name))
     if not leaves or _are_devices_counted_by_another_node(
         view, node, {delta.device for delta in leaves}
     ):
@@ -176,7 +179,8 @@ def _are_devices_counted_by_another_node(
     kernel = kernel_key_of_host(node.name, view.facts)
     return any(
         not devices.isdisjoint(
-            delta.device for delta in leaf_device_deltas(other, view.facts.get(other.host))
+            delta.device
+            for delta in deltas_of_devices_on_no_other(other, view.facts.get(other.host))
         )
         for other in monitored_hypervisors(view.record)
         if other.host != node.name and kernel_key_of_host(other.host, view.facts) == kernel
@@ -226,7 +230,10 @@ def fleet_byte_counts(view: RunView) -> FleetByteCounts | None:
     total = sum(read for read, _ in below), sum(written for _, written in below)
     factors = declared_read_and_write_amplification(view.record)
     nodes = monitored_hypervisors(view.record)
-    blind = next((n.host for n in nodes if not leaf_device_deltas(n, view.facts.get(n.host))), None)
+    blind = next(
+        (n.host for n in nodes if not deltas_of_devices_on_no_other(n, view.facts.get(n.host))),
+        None,
+    )
     blind = blind or _first_unmonitored_hypervisor_name(view)
     once = distinct_node_device_deltas(nodes, view.facts)
     return FleetByteCounts(
@@ -332,7 +339,7 @@ def hypervisor_counters(
         ]
         return {s.name: s for s in sorted(matching, key=lambda s: _numa_sort_key(s.name))}
 
-    disks = {delta.device for delta in leaf_device_deltas(watched, facts)}
+    disks = {delta.device for delta in deltas_of_devices_on_no_other(watched, facts)}
     reads = series_by_name("disk", "read_iops", disks.__contains__)
     writes = series_by_name("disk", "write_iops", disks.__contains__)
     numa = series_by_name("cpu", "busy_share", _is_numa_row)

@@ -126,7 +126,7 @@ def _decode_report_with_span(
     opening = text.rfind("{", begin_at, version_at)
     tried = 0
     # fio names its version first; what sorts the names of a report puts others before it.
-    for begin in (opening, *_brace_positions(text, begin_at, version_at)):
+    for begin in (opening, *_opening_brace_offsets(text, begin_at, version_at)):
         if begin < 0 or tried == OPENINGS_MAX:
             return None
         tried += 1
@@ -139,7 +139,7 @@ def _decode_report_with_span(
     return None
 
 
-def _brace_positions(text: str, after: int, before: int) -> Iterator[int]:
+def _opening_brace_offsets(text: str, after: int, before: int) -> Iterator[int]:
     begin = text.find("{", after, before)
     while begin >= 0:
         yield begin

@@ -332,7 +332,7 @@ def _comparable_best_figure_charts(
         return ()
     return tuple(
         figure
-        for figure in best_charts_section.groups[0].figures
+        for figure in best_charts_section.groups[0].charts
         if _quotable_row_count(figure.table) >= CHART_BARS_MIN
     )
 

@@ -111,7 +111,7 @@ class ChartBlock(Record):
     `has_table_before` the numbers are in a table before the figures.
     """
 
-    figures: tuple[Chart, ...]
+    charts: tuple[Chart, ...]
     is_detailed: bool = False
     has_table_before: bool = False
 
@@ -172,10 +172,10 @@ def title_and_fact_blocks(
 
 def brief_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
     """The brief: the answer and its figures, what limits them, what was measured and how."""
-    return with_figure_numbers(_unnumbered_brief_blocks(brief, page))
+    return with_chart_numbers(_unnumbered_brief_blocks(brief, page))
 
 
-def with_figure_numbers(blocks: Iterable[Block]) -> Iterator[Block]:
+def with_chart_numbers(blocks: Iterable[Block]) -> Iterator[Block]:
     """The blocks, each group of figures with a number, and a letter for each of several.
 
     Figures of one title have their subjects before it.
@@ -184,17 +184,17 @@ def with_figure_numbers(blocks: Iterable[Block]) -> Iterator[Block]:
     for block in blocks:
         if isinstance(block, ChartBlock):
             number += 1
-            letters = ascii_lowercase if len(block.figures) > 1 else ""
-            titles = Counter(figure.title for figure in block.figures)
+            letters = ascii_lowercase if len(block.charts) > 1 else ""
+            titles = Counter(figure.title for figure in block.charts)
             names = [
                 figure.heading if titles[figure.title] > 1 else figure.title
-                for figure in block.figures
+                for figure in block.charts
             ]
             yield replace(
                 block,
-                figures=tuple(
+                charts=tuple(
                     replace(figure, title=f"Fig {number}{letters[at : at + 1]}. {name}")
-                    for at, (figure, name) in enumerate(zip(block.figures, names, strict=True))
+                    for at, (figure, name) in enumerate(zip(block.charts, names, strict=True))
                 ),
             )
         else:
@@ -284,7 +284,7 @@ def _answer_blocks(page: ReportPage) -> Iterator[Block]:
     if answer.charts:
         charts = tuple(map(_without_note_of_table, answer.charts))
         (group,), notes = factor_out_shared_notes([ChartGroup("", charts)])
-        yield ChartBlock(group.figures, has_table_before=True)
+        yield ChartBlock(group.charts, has_table_before=True)
         yield from _note_paragraphs(notes)
 
 
@@ -306,12 +306,12 @@ def _performance_and_cost_tables(page: ReportPage) -> tuple[Table, Table | None]
 
 def _workload_chart_blocks(page: ReportPage) -> Iterator[Block]:
     """The charts of all workloads as one group, after the tables that some of them have."""
-    groups = [group for group in page.charts_by_workload if group.figures or group.table]
+    groups = [group for group in page.charts_by_workload if group.charts or group.table]
     if not groups:
         return
     yield Heading("Load and latency", 1, "charts")
     # A chart of rate over latency has the title of its workload.
-    if any(figure.title == figure.subject for group in groups for figure in group.figures):
+    if any(figure.title == figure.subject for group in groups for figure in group.charts):
         reference = f"Fig {1 + bool(page.answer.charts)}"
         yield from _note_paragraphs(
             f"{reference}: the rate of each load, and the latency below it."
@@ -320,7 +320,7 @@ def _workload_chart_blocks(page: ReportPage) -> Iterator[Block]:
         if group.table:
             yield table_with_constants_in_title(group.table)
             yield from _note_paragraphs(group.note)
-    figures = tuple(figure for group in groups for figure in group.figures)
+    figures = tuple(figure for group in groups for figure in group.charts)
     if figures:
         yield ChartBlock(figures)
         yield from _note_paragraphs(page.chart_notes)
@@ -391,7 +391,7 @@ def _section_blocks(
             yield first_table_by_anchor[section.anchor]
         yield from _note_paragraphs(section.introduction)
         for group in section.groups:
-            if group.figures or group.table or not in_brief:
+            if group.charts or group.table or not in_brief:
                 yield from _chart_group_blocks(group, section.title, in_brief=in_brief)
 
 
@@ -405,8 +405,8 @@ def _chart_group_blocks(
         yield table_with_constants_in_title(table) if in_brief else table
     yield from _note_paragraphs(group.note)
     yield from _table_and_note_blocks(group.tables_below_with_notes)
-    if group.figures:
-        yield ChartBlock(group.figures, is_detailed=not in_brief)
+    if group.charts:
+        yield ChartBlock(group.charts, is_detailed=not in_brief)
     yield from _table_and_note_blocks(() if in_brief else group.detail_tables_with_notes)
 
 

@@ -22,7 +22,7 @@ from iolab.report.charts.chart import (
     Chart,
     ChartGroup,
     ReportSection,
-    figure_without_hatching,
+    chart_without_hatching,
 )
 from iolab.report.charts.topology import TopologyDrawing, topology_drawing
 from iolab.report.drives import drive_wear_table
@@ -232,7 +232,7 @@ def factor_out_shared_notes(groups: Sequence[ChartGroup]) -> tuple[tuple[ChartGr
 
     Why figures have no interval is said of all on the first page.
     """
-    sentences = [_SENTENCES.split(figure.note) for group in groups for figure in group.figures]
+    sentences = [_SENTENCES.split(figure.note) for group in groups for figure in group.charts]
     counted = Counter(
         sentence for note in sentences for sentence in dict.fromkeys(note) if sentence
     )
@@ -247,7 +247,7 @@ def factor_out_shared_notes(groups: Sequence[ChartGroup]) -> tuple[tuple[ChartGr
         return replace(figure, note=" ".join(kept))
 
     stripped = tuple(
-        replace(group, figures=tuple(map(without_shared_note, group.figures))) for group in groups
+        replace(group, charts=tuple(map(without_shared_note, group.charts))) for group in groups
     )
     return stripped, " ".join(shared)
 
@@ -262,13 +262,13 @@ def groups_with_distinguishing_marks(
     note = NONE_VALID_NOTE if VerdictLevel.INVALID in levels else ALL_INDICATIVE_NOTE
 
     def unhatched(figures: Sequence[Chart]) -> tuple[Chart, ...]:
-        return tuple(figure_without_hatching(figure, note) for figure in figures)
+        return tuple(chart_without_hatching(figure, note) for figure in figures)
 
     return tuple(
         replace(
             group,
-            figures=unhatched(group.figures),
-            appendix_figures=unhatched(group.appendix_figures),
+            charts=unhatched(group.charts),
+            appendix_charts=unhatched(group.appendix_charts),
         )
         for group in groups
     )
@@ -295,18 +295,18 @@ def appendix_chart_sections(
             table=None,
             note="",
             tables_below_with_notes=(),
-            figures=group.appendix_figures,
-            appendix_figures=(),
+            charts=group.appendix_charts,
+            appendix_charts=(),
         )
         for group in groups
-        if group.appendix_figures or any(table.rows for table, _ in group.detail_tables_with_notes)
+        if group.appendix_charts or any(table.rows for table, _ in group.detail_tables_with_notes)
     )
     if further:
         shared, notes = factor_out_shared_notes(further)
         yield ReportSection(FURTHER, "More of each workload", notes, shared)
 
 
-def distinct_figure_tables(figures: Sequence[Chart]) -> list[Table]:
+def distinct_chart_tables(figures: Sequence[Chart]) -> list[Table]:
     """The tables behind figures that stand together, without those that others hold."""
     tables = list(dict.fromkeys(figure.table for figure in figures))
     heads = {table: {column.title for column in table.columns} for table in tables}
@@ -314,10 +314,10 @@ def distinct_figure_tables(figures: Sequence[Chart]) -> list[Table]:
     return [table_with_constants_in_title(table) for table in whole]
 
 
-def page_figures(page: ReportPage) -> Iterator[Chart]:
+def page_charts(page: ReportPage) -> Iterator[Chart]:
     """Every figure of the page."""
     yield from page.answer.charts
     for group in page.chart_groups:
-        yield from group.figures
+        yield from group.charts
     for run in page.runs:
-        yield from run.figures
+        yield from run.charts

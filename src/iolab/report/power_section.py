@@ -11,7 +11,7 @@ from iolab.report.charts.chart import (
     Chart,
     ChartGroup,
     ReportSection,
-    figures_filling_page_width,
+    charts_filling_page_width,
     notes_on_error_bars,
     notes_on_marks_of_not_valid_points,
 )
@@ -75,7 +75,7 @@ def power_section(brief: Brief) -> ReportSection | None:
     ]
     if not figures:
         return None
-    group = ChartGroup("Rate against watts", figures_filling_page_width(figures))
+    group = ChartGroup("Rate against watts", charts_filling_page_width(figures))
     return ReportSection("power", "Power", _POWER_INTRODUCTION, (group,), in_appendix=False)
 
 
@@ -188,7 +188,7 @@ def bytes_by_layer_section(brief: Brief) -> ReportSection | None:
         table=table or Table("Drives", (), ()),
         has_configuration_colors=True,
     )
-    group = ChartGroup("Bytes by layer", figures_filling_page_width((figure,)))
+    group = ChartGroup("Bytes by layer", charts_filling_page_width((figure,)))
     return ReportSection(
         "bytes-by-layer", "Bytes down to the flash", _BYTES_BY_LAYER_INTRODUCTION, (group,)
     )

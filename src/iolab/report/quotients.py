@@ -24,7 +24,7 @@ from iolab.analysis.quotients import (
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import common_metric_label
-from iolab.report.charts.chart import ChartGroup, ReportSection, figures_filling_page_width
+from iolab.report.charts.chart import ChartGroup, ReportSection, charts_filling_page_width
 from iolab.report.charts.cost import procurement_cost_chart, value_for_money_chart
 from iolab.report.charts.rows import Dot, DotRow, charts_by_unit, dot_chart, rows_by_key
 from iolab.report.charts.series import RunAnchors
@@ -115,7 +115,7 @@ def _purchase_chart_group(
     every = best_figures_per_divisor_table(configurations, figures_with_hosts, anchors)
     return ChartGroup(
         "",  # the section says it
-        figures_filling_page_width(figures),
+        charts_filling_page_width(figures),
         None,
         _purchase_note(configurations),
         (*(() if every is None else ((every, ""),)), (table, "")),
@@ -210,7 +210,7 @@ def _quotient_chart_groups(
         if figures and first:
             yield ChartGroup(f"For each {per}", figures)
         elif figures:
-            yield ChartGroup(f"For each {per}", (), appendix_figures=figures)
+            yield ChartGroup(f"For each {per}", (), appendix_charts=figures)
 
 
 def _quotient_chart(

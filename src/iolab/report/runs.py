@@ -366,7 +366,7 @@ class RunSection(Record):
     result: RunResult
     summary_text: str
     storage_text: str
-    figures: tuple[Chart, ...]
+    charts: tuple[Chart, ...]
     hosts_table: Table | None
     fleet_tables: tuple[Table, ...]
     folded_tables: tuple[Table, ...]
@@ -412,20 +412,20 @@ def _section_of_run(brief: Brief, result: RunResult) -> RunSection:
     kind, hosts = brief.kinds.report_of_result(result), brief.kinds.booted_hosts
     workload = brief.study.workload(result.workload)
     chart_data = brief.chart_data_by_run.get(run_key)
-    figures: list[Chart] = []
+    charts: list[Chart] = []
     if chart_data is not None and chart_data.timeline is not None:
         name = result_run_name_text(result)
-        figures.append(timeline_chart(name, chart_data.timeline, color, kind.operation_noun))
+        charts.append(timeline_chart(name, chart_data.timeline, color, kind.operation_noun))
         if chart_data.heat_map is not None:
-            figures.append(heat_map_chart(name, chart_data.heat_map, color))
+            charts.append(heat_map_chart(name, chart_data.heat_map, color))
         curves = kind.latency_distribution_chart(name, chart_data, color)
-        figures += [curves] if curves else []
+        charts += [curves] if curves else []
         if kind.is_single_rate:
             key = kind.host_ranking_metric_key(result, workload)
             strip = host_rates_chart(
                 name, result, key, color, slowest_and_fastest_hosts_table(kind, result, workload)
             )
-            figures += [strip] if strip else []
+            charts += [strip] if strip else []
     checks = counted_noun(len(result.verdict.checks), "check")
     objected = len(result.verdict.objections)
     objections = f"{counted_noun(objected, 'objection')}" if objected else "no objection"
@@ -434,7 +434,7 @@ def _section_of_run(brief: Brief, result: RunResult) -> RunSection:
         result=result,
         storage_text=run_storage_location_text(brief, result),
         summary_text=f"{kind.run_summary_text(result, workload)}, {checks}, {objections}",
-        figures=tuple(figures),
+        charts=tuple(charts),
         hosts_table=slowest_and_fastest_hosts_table(kind, result, workload)
         if len(result.hosts) > 1
         else None,
@@ -448,7 +448,7 @@ def _section_of_run(brief: Brief, result: RunResult) -> RunSection:
             *kind.engine_tables(brief, result),
             *hosts.guest_tables_of_run(brief, result),
         ),
-        commands=_distinct_engine_commands(brief.host_runs.get(run_key, ())) if figures else (),
+        commands=_distinct_engine_commands(brief.host_runs.get(run_key, ())) if charts else (),
     )
 
 

@@ -19,7 +19,7 @@ from iolab.report.charts.chart import (
     ChartGroup,
     ReportSection,
     SeriesStyles,
-    figures_filling_page_width,
+    charts_filling_page_width,
 )
 from iolab.report.charts.choose import DASHES
 from iolab.report.charts.lines import joined_point_tables
@@ -96,12 +96,8 @@ def all_workload_charts(brief: Brief) -> tuple[ChartGroup, ...]:
     )
     groups = _groups_with_few_points_as_table(tuple(charts))
     groups = (*groups, *brief.kinds.booted_hosts.node_timeline_charts(brief))
-    wide = iter(
-        figures_filling_page_width([figure for group in groups for figure in group.figures])
-    )
-    return tuple(
-        replace(group, figures=tuple(islice(wide, len(group.figures)))) for group in groups
-    )
+    wide = iter(charts_filling_page_width([figure for group in groups for figure in group.charts]))
+    return tuple(replace(group, charts=tuple(islice(wide, len(group.charts)))) for group in groups)
 
 
 def _groups_with_few_points_as_table(groups: tuple[ChartGroup, ...]) -> tuple[ChartGroup, ...]:
@@ -109,7 +105,7 @@ def _groups_with_few_points_as_table(groups: tuple[ChartGroup, ...]) -> tuple[Ch
 
     The charts go to the appendix.
     """
-    figures = [figure for group in groups for figure in group.figures]
+    figures = [figure for group in groups for figure in group.charts]
     sizes = [len(figure.points_table.rows) if figure.points_table else 0 for figure in figures]
     if len(figures) < PANELS_AS_TABLE_LEAST or not all(0 < size <= 2 for size in sizes):
         return groups
@@ -117,7 +113,7 @@ def _groups_with_few_points_as_table(groups: tuple[ChartGroup, ...]) -> tuple[Ch
     if others:
         return groups
     backing = tuple(
-        replace(group, figures=(), appendix_figures=(*group.figures, *group.appendix_figures))
+        replace(group, charts=(), appendix_charts=(*group.charts, *group.appendix_charts))
         for group in groups
     )
     return (ChartGroup("", (), table), *backing)

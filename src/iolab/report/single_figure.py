@@ -132,11 +132,9 @@ class SingleFigureReport(LoadReport):
             if points and (figures := self.kind_specific_charts(brief, workload, points)):
                 groups = charts.get(workload.id, ())
                 others = tuple(
-                    figure
-                    for group in groups
-                    for figure in (*group.figures, *group.appendix_figures)
+                    figure for group in groups for figure in (*group.charts, *group.appendix_charts)
                 )
-                charts[workload.id] = [ChartGroup(workload.title, figures, appendix_figures=others)]
+                charts[workload.id] = [ChartGroup(workload.title, figures, appendix_charts=others)]
         return charts
 
     def kind_specific_charts(

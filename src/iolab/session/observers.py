@@ -142,7 +142,7 @@ class HostWatch:
         return self._host.mark_lost(f"sent malformed telemetry: {why.rstrip('.')}")
 
 
-class _MonitoredHostState(Struct):
+class _MonitoredHostInProgress(Struct):
     """One of them in one run."""
 
     spec: HostSpec
@@ -179,7 +179,7 @@ class HostMonitors:
         self.host_indexes = {spec.name: first + place for place, spec in enumerate(specs)}
         """The number of each among the hosts that counters name."""
         self._states = [
-            _MonitoredHostState(
+            _MonitoredHostInProgress(
                 spec,
                 host,
                 HostWatch(session, host, self.host_indexes[spec.name], counters),
@@ -225,15 +225,15 @@ class HostMonitors:
         """Those that its table names, else those below its path."""
         return spec.devices or self._below.get(spec.name, ())
 
-    def _reachable_hosts(self) -> list[_MonitoredHostState]:
+    def _reachable_hosts(self) -> list[_MonitoredHostInProgress]:
         return [observer for observer in self._states if observer.error is None]
 
     async def _run_on_each_or_record_error(
         self,
-        members: Iterable[_MonitoredHostState],
-        work: Callable[[_MonitoredHostState], Awaitable[None]],
+        members: Iterable[_MonitoredHostInProgress],
+        work: Callable[[_MonitoredHostInProgress], Awaitable[None]],
     ) -> None:
-        async def run_or_record_error(monitored: _MonitoredHostState) -> None:
+        async def run_or_record_error(monitored: _MonitoredHostInProgress) -> None:
             try:
                 await work(monitored)
             except HostError as fault:
@@ -242,17 +242,17 @@ class HostMonitors:
 
         await gather_hosts(members, run_or_record_error)
 
-    async def _begin_watch(self, monitored: _MonitoredHostState) -> None:
+    async def _begin_watch(self, monitored: _MonitoredHostInProgress) -> None:
         await monitored.watch.begin()
         monitored.clock_offset = await measure_clock_offset(monitored.host, self._session.clock)
         monitored.before = await take_disks_snapshot(monitored.host)
 
-    async def _follow_watch(self, monitored: _MonitoredHostState) -> None:
+    async def _follow_watch(self, monitored: _MonitoredHostInProgress) -> None:
         now_ns = self._session.clock.real_ns()
         await monitored.watch.collect_and_report_until_cancelled(
             now_ns + (monitored.clock_offset.offset_ns if monitored.clock_offset else 0)
         )
 
-    async def _end_watch(self, monitored: _MonitoredHostState) -> None:
+    async def _end_watch(self, monitored: _MonitoredHostInProgress) -> None:
         monitored.after, sample = await take_disks_snapshot_and_sample(monitored.host)
         await monitored.watch.end(sample)

@@ -95,7 +95,7 @@ def test_the_largest_gain_names_its_cell() -> None:
     assert first["Says"] == "better"
     assert first["95 % interval"].startswith("[+")
     assert len(largest.rows) == 2 * 3
-    bars = page.charts_by_workload[0].figures[0]
+    bars = page.charts_by_workload[0].charts[0]
     assert "New over Old: +2" in bars.finding
     cells, _ = page.charts_by_workload[0].detail_tables_with_notes[0]
     assert cells.title == "Gain over Old, cell by cell"

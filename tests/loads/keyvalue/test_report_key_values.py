@@ -55,7 +55,7 @@ def paced() -> KeySource:
 
 def titles(page: ReportPage) -> dict[str, list[str]]:
     return {
-        item.title: [figure.title for figure in item.figures] for item in page.charts_by_workload
+        item.title: [figure.title for figure in item.charts] for item in page.charts_by_workload
     }
 
 
@@ -66,7 +66,7 @@ def test_every_block_size_has_charts_and_a_row_of_its_own(page: ReportPage, brie
     assert len(found) == len(best) == latency_at == 6
     assert found["Random reads, block size 4k"] == ["Random reads, block size 4k"]
     mixed = {
-        item.title: [one.title for one in item.appendix_figures] for item in page.charts_by_workload
+        item.title: [one.title for one in item.appendix_charts] for item in page.charts_by_workload
     }
     (against,) = mixed["Random reads, block size 4k"]
     assert tells(against, "Read mean", "p99", "operations")
@@ -151,18 +151,18 @@ def test_what_rocksdb_counts_of_writes_and_compaction_stands_beside(page: Report
 
 
 def test_latencies_of_wide_bins_say_so(page: ReportPage) -> None:
-    curves = next(f for f in page.runs[0].figures if f.title == "Latency by percentile")
+    curves = next(f for f in page.runs[0].charts if f.title == "Latency by percentile")
     assert "half as wide" in curves.note
     assert "operations" in curves.finding
-    fine = shared.page("paced").runs[0].figures
+    fine = shared.page("paced").runs[0].charts
     assert "half as wide" not in next(f for f in fine if f.title == curves.title).note
 
 
 def test_several_configurations_stand_side_by_side() -> None:
     page = shared.page("two keys")
     load, *others = (
-        *page.charts_by_workload[0].figures,
-        *page.charts_by_workload[0].appendix_figures,
+        *page.charts_by_workload[0].charts,
+        *page.charts_by_workload[0].appendix_charts,
     )
     assert [figure.title.split(" against")[0] for figure in others] == ["Read mean", "Read p99"]
     assert "New: from" in load.finding
@@ -172,7 +172,7 @@ def test_several_configurations_stand_side_by_side() -> None:
 
 def test_service_and_intended_latency_stand_side_by_side() -> None:
     page = shared.page("paced")
-    due = page.charts_by_workload[0].appendix_figures[-1]
+    due = page.charts_by_workload[0].appendix_charts[-1]
     assert tells(due.title, "service", "since due", "rate")
     assert "Since due: " in due.finding
     assert any(
@@ -198,7 +198,7 @@ def test_a_percentile_is_drawn_only_where_every_point_has_it(paced: KeySource) -
 
 
 def test_a_chart_says_why_the_published_percentile_is_missing() -> None:
-    note = shared.page("paced").charts_by_workload[0].appendix_figures[0].note
+    note = shared.page("paced").charts_by_workload[0].appendix_charts[0].note
     assert tells(note, "p99.99", "0 of 2 points", "1,000,000 reads"), note
 
 
@@ -269,13 +269,13 @@ def test_configurations_at_one_load_alone_are_drawn_too() -> None:
     once = tuple(one for one in source.results() if dict(one.axis_values)["threads"] == 16)
     page = build_report_page(build_brief(replace(source, results_given=once)))
     charts = page.charts_by_workload[0]
-    heads = [column.title for column in charts.figures[0].table.columns]
+    heads = [column.title for column in charts.charts[0].table.columns]
     assert tells(" ".join(heads), "block size", "Operations", "read mean")
-    assert tells(charts.appendix_figures[0].title, "Read mean", "operations")
+    assert tells(charts.appendix_charts[0].title, "Read mean", "operations")
     few = tuple(one for one in once if dict(one.axis_values)["block_size"] == "4k")
     page = build_report_page(build_brief(replace(source, results_given=few)))
     assert page.charts_by_workload[0].title == "Random reads, block size 4k"
-    assert page.charts_by_workload[0].figures[0].table.title.endswith("against threads")
+    assert page.charts_by_workload[0].charts[0].table.title.endswith("against threads")
 
 
 def test_several_clients_have_their_shares() -> None:
@@ -285,7 +285,7 @@ def test_several_clients_have_their_shares() -> None:
     assert shares is not None
     assert [cells[0].text for cells in shares.rows] == ["client-1", "client-2"]
     assert shares.columns[1].title == "Operations/s"
-    assert page.runs[0].figures[-1].title.startswith("Each host's rate")
+    assert page.runs[0].charts[-1].title.startswith("Each host's rate")
 
 
 def test_the_page_is_drawn_whole() -> None:

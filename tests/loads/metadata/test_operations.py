@@ -135,7 +135,7 @@ def test_the_page_tells_metadata_apart_from_io(brief: Brief) -> None:
     assert [len(table.rows) for table in page.result_tables] == [1, 3]
     assert [len(table.rows) for table in page.job_tables] == [1, 1]
     (charts,) = [item for item in page.charts_by_workload if item.table is not None]
-    titles = [figure.title for figure in (*charts.figures, *charts.appendix_figures)]
+    titles = [figure.title for figure in (*charts.charts, *charts.appendix_charts)]
     assert titles[0] == "Rate of each operation"
     assert titles[1].startswith("Latency by percentile, iteration ")  # the table has others
     assert len(titles) == 2

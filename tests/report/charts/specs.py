@@ -12,7 +12,7 @@ from iolab.core.metric import Metric, VerdictLevel
 from iolab.guests.latency_breakdown import latency_breakdown_chart
 from iolab.guests.node_chart import node_timeline_chart
 from iolab.report.charts.chart import Chart
-from iolab.report.charts.distribution import StyledLatencyCurve, latency_distribution_figure
+from iolab.report.charts.distribution import StyledLatencyCurve, build_latency_distribution_chart
 from iolab.report.charts.lines import (
     MEAN,
     TAIL,
@@ -114,7 +114,7 @@ def figures() -> dict[str, Chart]:
     return {
         "throughput": rate_chart(WORKLOAD, "iodepth", lines()),
         "latency": latency_chart(WORKLOAD.title, "iodepth", lines()[:1]),
-        "distribution": latency_distribution_figure(
+        "distribution": build_latency_distribution_chart(
             "Random read", "Latency by percentile", [StyledLatencyCurve(CURVE, "read", SERIES[0])]
         ),
         "load": rate_and_latency_chart("Random read", "iodepth", lines(), rate_quantity("iops")),

@@ -27,7 +27,7 @@ from iolab.report.charts.chart import Line as LineMark
 from iolab.report.charts.distribution import (
     MARKS,
     StyledLatencyCurve,
-    latency_distribution_figure,
+    build_latency_distribution_chart,
     latency_ns_at_percentile,
 )
 from iolab.report.charts.lines import (
@@ -45,7 +45,7 @@ from iolab.report.charts.scale import axis_number_text, linear_scale, log_scale,
 from iolab.report.charts.series import LatencyCurve, Panel, PanelLine, Timeline
 from iolab.report.charts.svg import draw_inline_svg
 from iolab.report.charts.tradeoff import latency_tradeoff_chart
-from iolab.report.formats.render import PNG_SCALE, figure_pngs
+from iolab.report.formats.render import PNG_SCALE, chart_pngs
 from iolab.report.short_names import LABEL_CHARACTERS, short_configuration_names
 from iolab.report.table import Table
 from tests.report.charts.outcomes import WORKLOAD, points, rate_chart, result
@@ -57,14 +57,14 @@ Kind = TypeVar("Kind", bound=Mark)
 @pytest.mark.parametrize("name", ["throughput", "timeline", "value"])
 def test_a_picture_has_the_whole_size_of_its_figure(name: str) -> None:
     figure = figures()[name]
-    (picture,) = figure_pngs([figure])
+    (picture,) = chart_pngs([figure])
     size = struct.unpack(">II", picture[16:24])  # after the signature and the head of its chunk
     assert size == pytest.approx((figure.width * PNG_SCALE, figure.height * PNG_SCALE), abs=1)
 
 
 def test_a_figure_fills_its_picture() -> None:
     """A quarter was blank on the right and below: a unit of a chart is a pixel, not a point."""
-    (picture,) = figure_pngs([figures()["value"]])
+    (picture,) = chart_pngs([figures()["value"]])
     rows = list(pixel_rows(picture))
     inked = [any(min(pixel[:3]) < 250 for pixel in row) for row in rows]
     columns = [any(min(pixel[:3]) < 250 for pixel in column) for column in zip(*rows, strict=True)]
@@ -320,7 +320,9 @@ def test_a_line_without_points_is_told_by_its_name_as_it_is_written() -> None:
 def test_an_axis_of_percentiles_names_99_99_wherever_it_is_reached(decades: int) -> None:
     tail = tuple(10.0**step for step in range(decades + 1))
     curve = LatencyCurve("read", 10 ** (decades + 2), (1.0, 2.0, *tail[1:]), (1e4,) * (decades + 2))
-    figure = latency_distribution_figure("s", "t", [StyledLatencyCurve(curve, "read", SERIES[0])])
+    figure = build_latency_distribution_chart(
+        "s", "t", [StyledLatencyCurve(curve, "read", SERIES[0])]
+    )
     (plot,), (dots,) = figure.plots, marks(figure, Markers)
     assert plot.x is not None
     assert {"50 %", "99.99 %"} <= {text for _, text in plot.x.ticks}
@@ -328,7 +330,9 @@ def test_an_axis_of_percentiles_names_99_99_wherever_it_is_reached(decades: int)
 
 
 def test_an_axis_of_percentiles_ends_where_ios_become_too_few() -> None:
-    figure = latency_distribution_figure("s", "t", [StyledLatencyCurve(CURVE, "read", SERIES[0])])
+    figure = build_latency_distribution_chart(
+        "s", "t", [StyledLatencyCurve(CURVE, "read", SERIES[0])]
+    )
     (plot,) = figure.plots
     assert plot.x is not None
     names = [text for _, text in plot.x.ticks]

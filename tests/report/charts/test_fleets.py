@@ -54,14 +54,14 @@ def test_the_node_of_an_invalid_run_is_called_so() -> None:
     charts = node_timeline_charts(replace(wide_node(2), result=lost), "", "read-70")
     assert charts is not None
     assert tells(
-        charts.figures[0].note,
+        charts.charts[0].note,
         "read-70",
         "invalid: hosts that did not start together",
         "100 k IOPS",
     )
     sound = node_timeline_charts(replace(wide_node(2), result=result(8, 9e4)), "", "read-70")
     assert sound is not None
-    assert "invalid" not in sound.figures[0].note
+    assert "invalid" not in sound.charts[0].note
 
 
 def test_parts_of_a_latency_add_up_to_it() -> None:

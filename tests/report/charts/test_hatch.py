@@ -114,7 +114,7 @@ def test_a_page_without_valid_points_says_so_once_and_hatches_nothing() -> None:
     marked = {
         name: groups_with_distinguishing_marks(
             replace(brief, points=_points_of_levels(brief, levels)), [ChartGroup("", (figure,))]
-        )[0].figures[0]
+        )[0].charts[0]
         for name, levels in {
             "all": {VerdictLevel.INDICATIVE},
             "some": {VerdictLevel.INDICATIVE, VerdictLevel.VALID},

@@ -11,7 +11,7 @@ from iolab.analysis.busy import ALWAYS_BUSY, job_share_of_its_core
 from iolab.analysis.service_time import host_concurrency
 from iolab.analysis.storage_bytes import (
     LOOPBACK,
-    leaf_device_deltas,
+    deltas_of_devices_on_no_other,
     names_of_devices_on_no_other,
     nearest_device_names,
 )
@@ -133,7 +133,7 @@ def _monitored_node_resource_uses(view: RunView) -> Iterator[ResourceUse]:
     for node in view.record.monitored_hosts:
         facts = view.facts.get(node.host)
         yield from _processor_uses(view, node.host, node.role, window)
-        for delta in leaf_device_deltas(node, facts):
+        for delta in deltas_of_devices_on_no_other(node, facts):
             yield from device_resource_uses(
                 view, node.host, (delta.device,), facts, window, node.role
             )
@@ -231,7 +231,8 @@ def _mean_device_latency_ns(view: RunView) -> float | None:
             (
                 node.host,
                 tuple(
-                    delta.device for delta in leaf_device_deltas(node, view.facts.get(node.host))
+                    delta.device
+                    for delta in deltas_of_devices_on_no_other(node, view.facts.get(node.host))
                 ),
             )
             for node in view.record.monitored_hosts

@@ -143,7 +143,11 @@ def _print_findings(findings: Sequence[tuple[str, Finding]], output_format: Outp
             output_format, {"format": 1, "verdict": verdict, "findings": answers}, answers
         )
         return
-    styles = {FindingState.OK: "green", FindingState.NOTE: "yellow", FindingState.FAULT: "bold red"}
+    styles = {
+        FindingState.OK: "green",
+        FindingState.NOTE: "yellow",
+        FindingState.FAULT: "bold red",
+    }
     rows: list[list[Text | str]] = []
     for host, item in findings:
         rows.append(

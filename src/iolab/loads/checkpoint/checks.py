@@ -149,7 +149,7 @@ def check_not_durable(view: CheckpointView) -> CheckAnswer:
         )
     groups = view.device_bytes_of_phase(PhaseName.SAVE)
     if groups is not None:
-        return worst_answer(map(_device_written_share_answer, groups))
+        return worst_answer(map(_written_share_when_ranks_ended_answer, groups))
     times = view.phase_rank_times(PhaseName.SAVE)
     if times is None:
         return unchecked_answer("no rank told its times")
@@ -167,7 +167,7 @@ def check_not_durable(view: CheckpointView) -> CheckAnswer:
     )
 
 
-def _device_written_share_answer(device_bytes: DevicePhaseBytes) -> CheckAnswer:
+def _written_share_when_ranks_ended_answer(device_bytes: DevicePhaseBytes) -> CheckAnswer:
     share = device_bytes.moved_bytes / max(device_bytes.claimed_bytes, 1)
     text = (
         f"{device_bytes.device} had written {percent_text(min(share, 1.0))} of "

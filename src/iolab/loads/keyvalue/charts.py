@@ -482,7 +482,7 @@ def key_value_charts(
         *_detail_tables_with_notes(point_group, study, host_runs, styles),
     )
     return ChartGroup(
-        point_group.title, figures, detail_tables_with_notes=tables, appendix_figures=tuple(further)
+        point_group.title, figures, detail_tables_with_notes=tables, appendix_charts=tuple(further)
     )
 
 

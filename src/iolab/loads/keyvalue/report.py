@@ -50,7 +50,7 @@ from iolab.loads.keyvalue.workload import (
 from iolab.report.best import BestFigure, BestPointHeadline
 from iolab.report.brief import Brief, Charts, LatencyCurves, LoadReport, MeasurementSource
 from iolab.report.charts.chart import Chart, ChartGroup
-from iolab.report.charts.distribution import StyledLatencyCurve, latency_distribution_figure
+from iolab.report.charts.distribution import StyledLatencyCurve, build_latency_distribution_chart
 from iolab.report.charts.palette import ColorToken, series_color_token
 from iolab.report.charts.run_series import (
     NAMED_PERCENTS,
@@ -193,7 +193,9 @@ class KeyValueReport(LoadReport):
         ]
         if not drawn:
             return None
-        figure = latency_distribution_figure(subject, "Latency by percentile", drawn, "operations")
+        figure = build_latency_distribution_chart(
+            subject, "Latency by percentile", drawn, "operations"
+        )
         if not any(metric.has_bin_edge_interval for metric in chart_data.result.metrics.values()):
             return figure
         return replace(figure, note=f"{figure.note} {_WIDE_NOTE}")

@@ -45,7 +45,7 @@ from iolab.report.charts.chart import (
     SeriesStyles,
     TextMark,
 )
-from iolab.report.charts.distribution import StyledLatencyCurve, latency_distribution_figure
+from iolab.report.charts.distribution import StyledLatencyCurve, build_latency_distribution_chart
 from iolab.report.charts.palette import FAINT, INK, MUTED, ColorToken, series_color_token
 from iolab.report.charts.run_series import (
     distribute_over_cells,
@@ -116,14 +116,14 @@ def operation_chart_groups(
             OPERATION_NAMES[operation.operation]: operation.highest_supported_percentile
             for operation in point.operations
         }
-        curves = operation_latency_distribution_figure(workload.title, title, chart_data, tails)
+        curves = operation_latency_distribution_chart(workload.title, title, chart_data, tails)
         further += [curves] if curves else []
     table = iteration_summary_table(points, brief.study, brief.run_anchors)
     iterations = "; ".join(
         dict.fromkeys(iteration_and_left_out_counts_text(point) for point in points)
     )
     note = f"{iterations}. {rates_and_latencies_note(table)}"
-    return [ChartGroup(workload.title, figures, table, note, appendix_figures=tuple(further))]
+    return [ChartGroup(workload.title, figures, table, note, appendix_charts=tuple(further))]
 
 
 def operation_color_token(operation: MetadataOperation) -> ColorToken:
@@ -281,7 +281,7 @@ def _iteration_rates_table(points: Sequence[PointStatistics], study: Study) -> T
     return Table("Rate of each operation", heads, rows)
 
 
-def operation_latency_distribution_figure(
+def operation_latency_distribution_chart(
     subject: str,
     title: str,
     chart_data: RunChartData,
@@ -304,7 +304,7 @@ def operation_latency_distribution_figure(
         for curve in curves
         if curve.inverse_tail_fractions
     ]
-    return latency_distribution_figure(subject, title, drawn, "operations") if drawn else None
+    return build_latency_distribution_chart(subject, title, drawn, "operations") if drawn else None
 
 
 def file_operation_latency_curves(record: RunRecord, whole_curve_name: str) -> LatencyCurves:

@@ -93,9 +93,9 @@ class MetadataReport(LoadReport):
         color: ColorToken,  # noqa: ARG002
     ) -> Chart | None:
         """Each operation in a colour of its own."""
-        from iolab.loads.metadata.charts import operation_latency_distribution_figure
+        from iolab.loads.metadata.charts import operation_latency_distribution_chart
 
-        return operation_latency_distribution_figure(subject, "Latency by percentile", chart_data)
+        return operation_latency_distribution_chart(subject, "Latency by percentile", chart_data)
 
     def best_figures(self, measurements: MeasurementSource) -> tuple[BestFigure, ...]:
         """The mean rate of each operation on files."""

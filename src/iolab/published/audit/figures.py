@@ -33,11 +33,11 @@ from iolab.published.audit.relations import (
     FigureComparison,
     FigureQuantity,
     agreement_of_ranges,
+    agrees_or_doubtful_outcome,
     exact_relation_outcome,
     figure_outcome,
     join_locations,
     nested_key_text,
-    plausibility_outcome,
     printed_figure_text,
     printed_number,
     range_text,
@@ -86,7 +86,9 @@ def audit_statistics_order(published: PublishedSet) -> Iterator[AuditOutcome]:
                 message = f"{nested_key_text(quantity.name)} goes from {quantity.printed}."
                 yield exact_relation_outcome("order", element, message, is_met=fine)
         for group in groups.values():
-            yield from _statistic_order_outcomes(element, sorted(group, key=_statistic_rank))
+            yield from _statistic_order_outcomes(
+                element, sorted(group, key=_percentile_to_order_by)
+            )
 
 
 def _statistic_order_outcomes(
@@ -108,7 +110,8 @@ def _statistic_order_outcomes(
     else:
         names = dict.fromkeys(q for pair in pairs for q in pair)
         ascends = ", ".join(
-            f"{nested_key_text(q.name)} {q.printed}" for q in sorted(names, key=_statistic_rank)
+            f"{nested_key_text(q.name)} {q.printed}"
+            for q in sorted(names, key=_percentile_to_order_by)
         )
         message = f"They ascend: {ascends}."
     yield exact_relation_outcome("order", element, message, is_met=not falls)
@@ -118,12 +121,12 @@ def _must_not_exceed(lower_ranked: FigureQuantity, higher_ranked: FigureQuantity
     """Whether the first, of the lower rank, is never above the second."""
     if lower_ranked.percentile is None and lower_ranked.statistic != "mean":  # one point of a sweep
         return higher_ranked.statistic == "max"
-    return _statistic_rank(lower_ranked) < _statistic_rank(higher_ranked) and (
-        lower_ranked.statistic != "mean" or _statistic_rank(higher_ranked) >= _HIGH
+    return _percentile_to_order_by(lower_ranked) < _percentile_to_order_by(higher_ranked) and (
+        lower_ranked.statistic != "mean" or _percentile_to_order_by(higher_ranked) >= _HIGH
     )
 
 
-def _statistic_rank(quantity: FigureQuantity) -> float:
+def _percentile_to_order_by(quantity: FigureQuantity) -> float:
     if quantity.percentile is not None:
         return quantity.percentile
     return 1.0 if quantity.statistic == "mean" else 0.5
@@ -168,7 +171,7 @@ def audit_standard_deviations(published: PublishedSet) -> Iterator[AuditOutcome]
             message = f"{repeats} repeats lie within {width:.1g} of their mean {ends[1].printed}"
             fine = width >= SPREAD_MIN
             message += "." if fine else ": measured apart, or one figure told again?"
-            yield plausibility_outcome(
+            yield agrees_or_doubtful_outcome(
                 "spread", element.name, message, is_met=fine, where=element.location
             )
 
@@ -421,7 +424,7 @@ def audit_outlier_latencies(published: PublishedSet) -> Iterator[AuditOutcome]:
             if far
             else f"No mix stands out in {name}."
         )
-        yield plausibility_outcome(
+        yield agrees_or_doubtful_outcome(
             "stands-out", top.name if far else name, message, is_met=not far, where=top.location
         )
 

@@ -25,10 +25,10 @@ from iolab.published.audit.relations import (
     FigureComparison,
     FigureQuantity,
     agreement_of_ranges,
+    agrees_or_doubtful_outcome,
     exact_relation_outcome,
     figure_outcome,
     nested_key_text,
-    plausibility_outcome,
     printed_number,
     range_text,
     table_quantities,
@@ -211,7 +211,7 @@ def _mixed_rate_outcomes(
             f"({ends[0][1].printed}) and writes alone ({ends[1][1].printed}), one after the other, "
             f"make {range_text(computed, 'IOPS')}."
         )
-        yield plausibility_outcome(
+        yield agrees_or_doubtful_outcome(
             "mix", element.name, message, is_met=fine, where=element.location
         )
 
@@ -231,7 +231,7 @@ def audit_client_scaling(published: PublishedSet) -> Iterator[AuditOutcome]:
             f"{percent_text(kept.value)} of one alone."
         )
         where = published.stated_source_location("example", {"id": name})
-        yield plausibility_outcome("scaling", name, message, is_met=fine, where=where)
+        yield agrees_or_doubtful_outcome("scaling", name, message, is_met=fine, where=where)
 
 
 def audit_totals_in_texts(published: PublishedSet) -> Iterator[AuditOutcome]:

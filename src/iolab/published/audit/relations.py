@@ -135,7 +135,7 @@ def exact_relation_outcome(
     return AuditOutcome(rule, element.name, verdict, message, where=element.location)
 
 
-def plausibility_outcome(
+def agrees_or_doubtful_outcome(
     rule: str, subject: str, message: str, *, is_met: bool, where: str
 ) -> AuditOutcome:
     """The same of what nothing forbids."""

@@ -286,13 +286,13 @@ class Chart(Record):
         return self.title if self.title == self.subject else f"{self.subject}: {self.title}"
 
 
-def figures_filling_page_width(figures: Sequence[Chart]) -> tuple[Chart, ...]:
+def charts_filling_page_width(charts: Sequence[Chart]) -> tuple[Chart, ...]:
     """The figures so wide that rows of three, of two at the end, leave nothing of a page free."""
-    pairs = {0: 0, 1: 4, 2: 2}[len(figures) % 3]  # of four figures two rows, not three and one
-    thirds = max(len(figures) - pairs, 0)
-    columns = [4] * thirds + [6] * (len(figures) - thirds) if len(figures) > 1 else [12]
+    pairs = {0: 0, 1: 4, 2: 2}[len(charts) % 3]  # of four figures two rows, not three and one
+    thirds = max(len(charts) - pairs, 0)
+    columns = [4] * thirds + [6] * (len(charts) - thirds) if len(charts) > 1 else [12]
     return tuple(
-        replace(figure, page_columns=wide) for figure, wide in zip(figures, columns, strict=False)
+        replace(chart, page_columns=wide) for chart, wide in zip(charts, columns, strict=False)
     )
 
 
@@ -374,13 +374,13 @@ NONE_VALID_NOTE: Final = (
 """The same where no point of a page is valid, and indicative marks need not be told apart."""
 
 
-def figure_without_hatching(figure: Chart, note: str) -> Chart:
+def chart_without_hatching(chart: Chart, note: str) -> Chart:
     """The figure of a page without valid points: bars are whole, and `note` says what they are."""
     sentences = (HATCHED_NOTE, HOLLOW_NOTE)
-    found = next((sentence for sentence in sentences if sentence in figure.note), None)
+    found = next((sentence for sentence in sentences if sentence in chart.note), None)
     return replace(
-        figure,
-        note=figure.note if found is None else figure.note.replace(found, note),
+        chart,
+        note=chart.note if found is None else chart.note.replace(found, note),
         plots=tuple(
             replace(
                 plot,
@@ -389,7 +389,7 @@ def figure_without_hatching(figure: Chart, note: str) -> Chart:
                     for mark in plot.marks
                 ],
             )
-            for plot in figure.plots
+            for plot in chart.plots
         ),
     )
 
@@ -428,15 +428,15 @@ class ChartGroup(Record):
     """Charts that belong together, as those of one workload, with their table and its note.
 
     `tables_below_with_notes` stand below that table, `detail_tables_with_notes` are folded, and
-    `appendix_figures` are figures that go to the appendix.
+    `appendix_charts` go to the appendix.
     """
 
     title: str
-    figures: tuple[Chart, ...]
+    charts: tuple[Chart, ...]
     table: Table | None = None
     note: str = ""
     detail_tables_with_notes: tuple[tuple[Table, str], ...] = ()
-    appendix_figures: tuple[Chart, ...] = ()
+    appendix_charts: tuple[Chart, ...] = ()
     tables_below_with_notes: tuple[tuple[Table, str], ...] = ()
 
 

@@ -19,7 +19,7 @@ from iolab.report.charts.chart import Chart, ChartGroup, SeriesStyles
 from iolab.report.charts.distribution import (
     CURVES_MAX,
     StyledLatencyCurve,
-    latency_distribution_figure,
+    build_latency_distribution_chart,
 )
 from iolab.report.charts.lines import (
     LINES_MAX,
@@ -97,7 +97,7 @@ def _workload_chart_groups(
     )
     further = (*others, *by_percentile)
     if figures or further:
-        yield ChartGroup(workload.title, tuple(figures), appendix_figures=further)
+        yield ChartGroup(workload.title, tuple(figures), appendix_charts=further)
 
 
 class BriefAndAppendixCharts(NamedTuple):
@@ -254,7 +254,7 @@ def latency_distribution_charts(
         heading += ", of its median run" if several else ", of the first run of each"
     most = LINES_MAX if several else CURVES_MAX
     return [
-        latency_distribution_figure(
+        build_latency_distribution_chart(
             workload.title, heading, drawn[start : start + most], has_configuration_colors=several
         )
         for start in range(0, len(drawn), most)
@@ -278,7 +278,9 @@ def run_latency_distribution_chart(
         StyledLatencyCurve(curve, curve.name, color, 1.0, dash)
         for curve, dash in zip(curves, dashes, strict=False)
     ]
-    return latency_distribution_figure(subject, "Latency by percentile", drawn) if drawn else None
+    return (
+        build_latency_distribution_chart(subject, "Latency by percentile", drawn) if drawn else None
+    )
 
 
 def run_curve_label(result: RunResult, configuration_title: str) -> str:

@@ -57,7 +57,7 @@ class StyledLatencyCurve(Record):
     title: str = ""
 
 
-def latency_distribution_figure(
+def build_latency_distribution_chart(
     subject: str,
     title: str,
     styled_curves: Sequence[StyledLatencyCurve],

@@ -29,7 +29,7 @@ from iolab.report.charts.chart import (
     Plot,
     Rectangles,
     TextMark,
-    figures_filling_page_width,
+    charts_filling_page_width,
     non_overlapping_positions,
     notes_on_marks_of_not_valid_points,
     notes_on_points_without_interval,
@@ -111,7 +111,7 @@ def charts_by_unit(
     by_unit = rows_by_key(rows, unit_of_row)
     units = sorted(by_unit, key=lambda name: UNITS_FIRST.index(name) if name in UNITS_FIRST else 9)
     drawn = (draw_chart(by_unit[name]) for name in units)
-    return figures_filling_page_width([figure for figure in drawn if figure is not None])
+    return charts_filling_page_width([figure for figure in drawn if figure is not None])
 
 
 class Dot(Record):

@@ -69,37 +69,37 @@ class SvgDrawing(Record):
     marks_json: str
 
 
-def draw_inline_svg(figure: Chart) -> SvgDrawing:
+def draw_inline_svg(chart: Chart) -> SvgDrawing:
     """The figure for an HTML page, in the page's own colours and type.
 
     The JSON holds no `<`, so that it can stand in a page as a block of data.
     """
-    views = [(figure, "")]
-    if figure.page_columns > figure.narrowed.page_columns:
-        views = [(figure, " wide"), (figure.narrowed, " narrow")]
-    toggled = _colors_of_hideable_configurations(figure)
-    alt = escape(escape_invisible(figure.alt_text))
+    views = [(chart, "")]
+    if chart.page_columns > chart.narrowed.page_columns:
+        views = [(chart, " wide"), (chart.narrowed, " narrow")]
+    toggled = _colors_of_hideable_configurations(chart)
+    alt = escape(escape_invisible(chart.alt_text))
     drawings = [
         _svg_element(
             view,
             f'class="chart{name}" role="img" aria-label="{alt}"',
-            _SvgWriter(lambda color: color.css, toggled).figure_body(view),
+            _SvgWriter(lambda color: color.css, toggled).chart_body(view),
         )
         for view, name in views
     ]
-    return SvgDrawing("".join(drawings), _marks_json(figure))
+    return SvgDrawing("".join(drawings), _marks_json(chart))
 
 
-def svg_document(figure: Chart, *, font: str = "sans-serif") -> str:
+def svg_document(chart: Chart, *, font: str = "sans-serif") -> str:
     """The figure as an SVG document of its own, in the colours of light paper."""
-    body = _SvgWriter(lambda color: color.light, frozenset()).figure_body(figure)
+    body = _SvgWriter(lambda color: color.light, frozenset()).chart_body(chart)
     head = f'xmlns="http://www.w3.org/2000/svg" font-family="{font}"'
-    return _svg_element(figure, head, body)
+    return _svg_element(chart, head, body)
 
 
-def _svg_element(figure: Chart, attributes: str, body: str) -> str:
-    size = f'width="{figure.width}" height="{figure.height}"'
-    box = f'viewBox="0 0 {figure.width} {figure.height}" font-size="{FONT}"'
+def _svg_element(chart: Chart, attributes: str, body: str) -> str:
+    size = f'width="{chart.width}" height="{chart.height}"'
+    box = f'viewBox="0 0 {chart.width} {chart.height}" font-size="{FONT}"'
     return f'<svg {attributes} {size} {box} fill="none">{body}</svg>'
 
 
@@ -108,11 +108,11 @@ def _series_color_of_mark(mark: Mark) -> ColorToken | None:
     return mark.series or (mark.color if mark.color in SERIES else None)
 
 
-def _colors_of_hideable_configurations(figure: Chart) -> frozenset[ColorToken]:
+def _colors_of_hideable_configurations(chart: Chart) -> frozenset[ColorToken]:
     """The configurations that can be hidden: where there are several of them."""
-    if not figure.has_configuration_colors:
+    if not chart.has_configuration_colors:
         return frozenset()
-    owners = {_series_color_of_mark(mark) for plot in figure.plots for mark in plot.marks} - {None}
+    owners = {_series_color_of_mark(mark) for plot in chart.plots for mark in plot.marks} - {None}
     return frozenset(owner for owner in owners if owner and len(owners) > 1)
 
 
@@ -124,8 +124,8 @@ class _SvgWriter:
         self.hideable_series = toggled
         self.tips = 0
 
-    def figure_body(self, figure: Chart) -> str:
-        plots = enumerate(figure.fitted_plots)
+    def chart_body(self, chart: Chart) -> str:
+        plots = enumerate(chart.fitted_plots)
         return "".join(self._plot_group(plot, index) for index, plot in plots)
 
     def _plot_group(self, plot: Plot, index: int) -> str:
@@ -598,21 +598,19 @@ def _svg_markup(name: str, inside: str = "", /, **items: object) -> str:
     return f"<{name}{_attributes_text(**items)}{body}"
 
 
-def _marks_json(figure: Chart) -> str:
+def _marks_json(chart: Chart) -> str:
     """The JSON: plots with their axes, and the points of each series."""
     axes: list[list[float]] = []
     marks: list[dict[str, Any]] = []
-    for index, plot in enumerate(figure.plots):
+    for index, plot in enumerate(chart.plots):
         asked = (mark for mark in plot.marks if mark.tip is not None)
         marks += [_mark_points_document(mark, plot, index, axes) for mark in asked]
     if not marks:
         return ""
     document = {
-        "title": escape_invisible(figure.title),
-        "x": next(
-            (escape_invisible(plot.x.title) for plot in reversed(figure.plots) if plot.x), ""
-        ),
-        "plots": [_plot_document(plot) for plot in figure.plots],
+        "title": escape_invisible(chart.title),
+        "x": next((escape_invisible(plot.x.title) for plot in reversed(chart.plots) if plot.x), ""),
+        "plots": [_plot_document(plot) for plot in chart.plots],
         "axes": axes,
         "marks": marks,
     }

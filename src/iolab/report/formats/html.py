@@ -36,7 +36,7 @@ from iolab.report.charts.chart import Chart
 from iolab.report.charts.palette import css_declarations
 from iolab.report.charts.svg import draw_inline_svg
 from iolab.report.numbers import text_with_no_break_units, verdict_mark
-from iolab.report.page import build_report_page, distinct_figure_tables
+from iolab.report.page import build_report_page, distinct_chart_tables
 from iolab.report.phrases import (
     objection_runs_text,
     result_run_name_text,
@@ -72,7 +72,7 @@ _BLOCK_KINDS: Final = {
 class RenderedChart(Record):
     """A figure, its SVG, and as JSON what its marks stand for (empty for nothing)."""
 
-    figure: Chart
+    chart: Chart
     svg: Markup
     marks_json: Markup
 
@@ -132,10 +132,10 @@ def render_html(brief: Brief) -> str:
         policy=content_security_policy(style, page_script()),
         levels={level.value: level for level in VerdictLevel},
         names=title_by_configuration_if_several(brief.study),
-        draw=_draw_figures,
+        draw=_draw_charts,
         logo=_logo_data_uri(brief.user_text),
         run_anchors=frozenset(part.anchor for part in page.runs),
-        numbers_of=distinct_figure_tables,
+        numbers_of=distinct_chart_tables,
         first_page_anchors=FIRST_PAGE_ANCHORS,
     )
 
@@ -180,13 +180,13 @@ def csp_hash_source(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _draw_figures(figures: Iterable[Chart]) -> list[RenderedChart]:
+def _draw_charts(charts: Iterable[Chart]) -> list[RenderedChart]:
     """The figures with their SVG, in their order."""
-    pairs = ((figure, draw_inline_svg(figure)) for figure in figures)
+    pairs = ((chart, draw_inline_svg(chart)) for chart in charts)
     # What is foreign in either was escaped where it was written.
     return [
-        RenderedChart(figure, Markup(svg.svg), Markup(svg.marks_json))  # noqa: S704
-        for figure, svg in pairs
+        RenderedChart(chart, Markup(svg.svg), Markup(svg.marks_json))  # noqa: S704
+        for chart, svg in pairs
     ]
 
 

@@ -27,7 +27,7 @@ from iolab.report.blocks import (
 )
 from iolab.report.brief import Brief
 from iolab.report.numbers import verdict_mark
-from iolab.report.page import build_report_page, distinct_figure_tables
+from iolab.report.page import build_report_page, distinct_chart_tables
 from iolab.report.table import Table
 from iolab.report.table import escape_markdown as text
 from iolab.report.table import table_markdown as table_text
@@ -90,15 +90,15 @@ def _block_lines(block: BasicBlock) -> Iterator[str]:
         case Table():
             yield from _table_lines(block)
         case ChartBlock():
-            yield from _figure_lines(block)
+            yield from _chart_lines(block)
 
 
-def _figure_lines(block: ChartBlock) -> Iterator[str]:
+def _chart_lines(block: ChartBlock) -> Iterator[str]:
     if block.is_detailed:
-        for figure in block.figures:
-            yield from (f"### {text(figure.title)}", text(figure.finding), table_text(figure.table))
+        for chart in block.charts:
+            yield from (f"### {text(chart.title)}", text(chart.finding), table_text(chart.table))
     elif not block.has_table_before:
-        for table in distinct_figure_tables(block.figures):
+        for table in distinct_chart_tables(block.charts):
             yield from _table_lines(table)
 
 

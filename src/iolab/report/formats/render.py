@@ -53,7 +53,7 @@ from iolab.report.page import (
     ReportPage,
     build_report_page,
     factor_out_shared_notes,
-    page_figures,
+    page_charts,
 )
 from iolab.report.phrases import (
     run_with_configuration_text,
@@ -101,20 +101,18 @@ _SVG: Final = "http://www.w3.org/2000/svg"
 _TEMPLATE: Final = Path(__file__).parent / "templates" / "brief.typ"
 
 
-def figure_pngs(figures: Sequence[Chart]) -> list[bytes]:
+def chart_pngs(charts: Sequence[Chart]) -> list[bytes]:
     """Each figure as a picture of `PNG_SCALE` pixels a unit, on white.
 
     ReportError as `typeset_pdf`.
     """
-    if not figures:
+    if not charts:
         return []
     pictures = [
-        {"file": f"{number}.svg", "width": figure.width, "height": figure.height}
-        for number, figure in enumerate(figures)
+        {"file": f"{number}.svg", "width": chart.width, "height": chart.height}
+        for number, chart in enumerate(charts)
     ]
-    files = {
-        f"{number}.svg": _figure_svg_for_paper(figure) for number, figure in enumerate(figures)
-    }
+    files = {f"{number}.svg": _chart_svg_for_paper(chart) for number, chart in enumerate(charts)}
     return _compile_typst(_PICTURES_TEMPLATE, pictures, files, "png")
 
 
@@ -159,8 +157,8 @@ def _compile_typst(
     return [page for page in pages if page is not None]
 
 
-def _figure_svg_for_paper(figure: Chart) -> bytes:
-    return svg_document(figure, font=SANS).encode()
+def _chart_svg_for_paper(chart: Chart) -> bytes:
+    return svg_document(chart, font=SANS).encode()
 
 
 class Paper(StrEnum):
@@ -182,34 +180,34 @@ def render_pdf(brief: Brief, paper: Paper = Paper.A4) -> bytes:
 
 def typeset_brief_pdf(brief: Brief, page: ReportPage, paper: Paper) -> bytes:
     """The same of a brief that is arranged already."""
-    figures = _ChartFiles()
+    charts = _ChartFiles()
     if page.topology and page.has_topology_in_brief:
         for name, svg in (
             (DRAWING, page.topology.svg),
             (NARROW_DRAWING, page.topology.narrow_svg),
         ):
             drawing = svg.replace("currentColor", INK.light)
-            figures.files[name] = drawing.replace("<svg ", f'<svg xmlns="{_SVG}" ', 1).encode()
+            charts.files[name] = drawing.replace("<svg ", f'<svg xmlns="{_SVG}" ', 1).encode()
     if brief.user_text.logo:
-        figures.files[LOGO] = brief.user_text.logo
+        charts.files[LOGO] = brief.user_text.logo
     logo = LOGO if brief.user_text.logo else ""
-    extra = [_blocks_typst_data(blocks, figures) for blocks in _page_filler_blocks(page)]
+    extra = [_blocks_typst_data(blocks, charts) for blocks in _page_filler_blocks(page)]
     frame = {**_common_document_data(brief, page, paper, "brief"), "logo": logo, "extra": extra}
-    return _typeset_document(frame, brief_blocks(brief, page), figures)
+    return _typeset_document(frame, brief_blocks(brief, page), charts)
 
 
 def _page_filler_blocks(page: ReportPage) -> Iterator[list[Block]]:
     """What pages that would be half empty have, as far as there is room for it."""
-    figures = [figure for group in page.charts_by_workload for figure in group.figures]
-    tables = [replace(table, title="") for table in joined_point_tables(figures)]
+    charts = [chart for group in page.charts_by_workload for chart in group.charts]
+    tables = [replace(table, title="") for table in joined_point_tables(charts)]
     for table in tables:
         yield [Heading("The numbers", 1), table]
     backing = [
-        replace(figure, page_columns=6)
+        replace(chart, page_columns=6)
         for section in page.appendix_sections
         if section.anchor == FURTHER
         for group in section.groups
-        for figure in group.figures
+        for chart in group.charts
     ]
     if len(backing) > 1:
         yield [Heading("More charts", 1), ChartBlock(tuple(backing[:2]))]
@@ -272,8 +270,8 @@ def _block_typst_data(block: Block, figure_files: _ChartFiles) -> Iterator[dict[
         case Table():
             yield from ({"kind": "table", **table_typst_data(block)} for _ in block.rows[:1])
         case ChartBlock():
-            found = figure_files.draw_figures_and_get_typst_data(
-                block.figures, is_detailed=block.is_detailed
+            found = figure_files.draw_charts_and_get_typst_data(
+                block.charts, is_detailed=block.is_detailed
             )
             yield {"kind": "charts", "figures": found, "detailed": block.is_detailed}
         case TopologyBlock():
@@ -355,28 +353,28 @@ class _ChartFiles:
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
 
-    def draw_figures_and_get_typst_data(
-        self, figures: Iterable[Chart], *, is_detailed: bool
+    def draw_charts_and_get_typst_data(
+        self, charts: Iterable[Chart], *, is_detailed: bool
     ) -> list[dict[str, str | int]]:
         """What the template says of each, with its file drawn; in detail with what it shows.
 
         Those stand in two columns, and others in rows of as many columns as they have.
         """
         drawn: list[dict[str, str | int]] = []
-        for figure in figures:
-            columns = 6 if is_detailed else figure.page_columns
+        for chart in charts:
+            columns = 6 if is_detailed else chart.page_columns
             name = f"figure-{len(self.files)}.svg"
-            self.files[name] = _figure_svg_for_paper(
-                replace(figure, fixed_width=PAPER_WIDTHS[columns])
+            self.files[name] = _chart_svg_for_paper(
+                replace(chart, fixed_width=PAPER_WIDTHS[columns])
             )
             drawn.append(
                 {
                     "file": name,
                     "columns": columns,
-                    "title": figure.title,
-                    "finding": figure.finding if is_detailed else "",
-                    "note": figure.note,
-                    "alt": figure.alt_text,
+                    "title": chart.title,
+                    "finding": chart.finding if is_detailed else "",
+                    "note": chart.note,
+                    "alt": chart.alt_text,
                 }
             )
         return drawn
@@ -384,7 +382,7 @@ class _ChartFiles:
 
 def _blocks_of_runs(page: ReportPage, configuration_titles: Mapping[str, str]) -> Iterator[Block]:
     """Runs with charts or hosts of their own each, the others in tables; once what all have."""
-    with_charts = [part for part in page.runs[:RUNS_WITH_CHARTS] if part.figures]
+    with_charts = [part for part in page.runs[:RUNS_WITH_CHARTS] if part.charts]
     without = [part for part in page.runs if part not in with_charts]
     shown_runs = [
         *with_charts,
@@ -396,9 +394,9 @@ def _blocks_of_runs(page: ReportPage, configuration_titles: Mapping[str, str]) -
     sessions = {part.storage_text.partition(", ")[0] for part in page.runs}
     only = sessions.pop() if len(sessions) == 1 else ""
     session = f"{only}, " if only else ""
-    groups = [ChartGroup("", part.figures) for part in with_charts]
+    groups = [ChartGroup("", part.charts) for part in with_charts]
     drawn, notes = factor_out_shared_notes(groups)
-    shown = [group.figures for group in drawn] + [()] * (len(shown_runs) - len(drawn))
+    shown = [group.charts for group in drawn] + [()] * (len(shown_runs) - len(drawn))
     yield Heading("Runs and their checks", 1)
     if usual:
         yield Paragraph(f"Of each run, unless noted otherwise: {usual}", ParagraphStyle.NOTE)
@@ -487,18 +485,16 @@ def _escape_invisible_texts(value: Any) -> Any:  # noqa: ANN401 - JSON of any sh
     return [_escape_invisible_texts(part) for part in value] if isinstance(value, list) else value
 
 
-def figure_and_table_files(brief: Brief) -> Iterator[tuple[str, str | bytes]]:
+def chart_and_table_files(brief: Brief) -> Iterator[tuple[str, str | bytes]]:
     """(name, content) of each file; names are numbered in the order of the report."""
     page = build_report_page(brief)
-    drawn = {
-        id(figure): figure for figure in page_figures(page)
-    }  # that of the first page stands twice
-    pictures = figure_pngs(list(drawn.values()))
-    for number, (figure, picture) in enumerate(zip(drawn.values(), pictures, strict=True), 1):
-        name = _figure_file_stem("figure", number, figure)
-        yield f"{name}.svg", svg_document(figure)
+    drawn = {id(chart): chart for chart in page_charts(page)}  # that of the first page stands twice
+    pictures = chart_pngs(list(drawn.values()))
+    for number, (chart, picture) in enumerate(zip(drawn.values(), pictures, strict=True), 1):
+        name = _chart_file_stem("figure", number, chart)
+        yield f"{name}.svg", svg_document(chart)
         yield f"{name}.png", picture
-        yield f"{name}.csv", table_csv(figure.table)
+        yield f"{name}.csv", table_csv(chart.table)
     for number, table in enumerate(_page_tables(page), 1):
         yield f"table-{number:02d}-{file_name_slug(table.title)}.csv", table_csv(table)
 
@@ -528,5 +524,5 @@ def _page_tables(page: ReportPage) -> Iterable[Table]:
     return dict.fromkeys(table for table in every if table is not None and table.rows)
 
 
-def _figure_file_stem(prefix: str, number: int, figure: Chart) -> str:
-    return f"{prefix}-{number:02d}-{file_name_slug(f'{figure.subject} {figure.title}')}"
+def _chart_file_stem(prefix: str, number: int, chart: Chart) -> str:
+    return f"{prefix}-{number:02d}-{file_name_slug(f'{chart.subject} {chart.title}')}"

@@ -29,7 +29,7 @@ from iolab.report.blocks import (
 )
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Chart
-from iolab.report.formats.render import PAPER_WIDTHS, figure_pngs
+from iolab.report.formats.render import PAPER_WIDTHS, chart_pngs
 from iolab.report.numbers import verdict_mark
 from iolab.report.page import build_report_page
 from iolab.report.table import Cell, Table
@@ -89,21 +89,21 @@ def _add_block(document: Document, block: BasicBlock) -> None:
         case Table():
             _add_table(document, block)
         case ChartBlock():
-            _add_figures(document, block.figures)
+            _add_charts(document, block.charts)
 
 
-def _add_figures(document: Document, figures: Sequence[Chart]) -> None:
-    columns = 1 if len(figures) == 1 else 2
-    drawn = [replace(figure, fixed_width=PAPER_WIDTHS[12 // columns]) for figure in figures]
+def _add_charts(document: Document, charts: Sequence[Chart]) -> None:
+    columns = 1 if len(charts) == 1 else 2
+    drawn = [replace(chart, fixed_width=PAPER_WIDTHS[12 // columns]) for chart in charts]
     grid = document.add_table(rows=-(-len(drawn) // columns), cols=columns)
-    for place, (figure, png) in enumerate(zip(drawn, figure_pngs(drawn), strict=True)):
+    for place, (chart, png) in enumerate(zip(drawn, chart_pngs(drawn), strict=True)):
         cell = grid.cell(*divmod(place, columns))
-        cell.paragraphs[0].add_run(escape_invisible(figure.title)).bold = True
+        cell.paragraphs[0].add_run(escape_invisible(chart.title)).bold = True
         width = Inches(PAGE_INCHES / columns - GUTTER_INCHES)
         picture = cell.add_paragraph().add_run().add_picture(io.BytesIO(png), width=width)
-        picture._inline.docPr.set("descr", escape_invisible(figure.alt_text))
-        if figure.note:
-            cell.add_paragraph(escape_invisible(figure.note))
+        picture._inline.docPr.set("descr", escape_invisible(chart.alt_text))
+        if chart.note:
+            cell.add_paragraph(escape_invisible(chart.note))
     document.add_paragraph()
 
 
