@@ -115,7 +115,7 @@ def test_ports_are_summed_from_first_to_last_sample_without_the_loopback() -> No
         sample = {"seq": at, "real_ns": GO_NS + at * SECOND, "nics": ports}
         collector.add(0, sample)
         collector.add(1, sample)
-    record = replace(run(node("s1", 1.0, 0.0)), counters=collector.build_table())
+    record = replace(run(node("s1", 1.0, 0.0)), counters=collector.pop_table())
     account = storage_byte_balance(record, {})
     assert account is not None
     assert (account.node_bytes[0].received_bytes, account.node_bytes[0].sent_bytes) == (440, 32)

@@ -62,7 +62,7 @@ def read_run(name: str, access: AccessPattern) -> tuple[RunRecord, dict[str, Any
     collector = IntervalCollector()
     collector.add(0, reading.intervals)
     host = host_run("c1", totals=reading.totals, stopped_early=name.startswith("interrupted"))
-    record = record_of([host], collector.intervals(), collector.bins(), job=job)
+    record = record_of([host], collector.build_interval_table(), collector.pop_bin_table(), job=job)
     seconds = float(options["runtime"].removesuffix("ms")) / 1000
     return replace(record, runtime_s=seconds), said
 

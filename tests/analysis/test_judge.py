@@ -108,7 +108,7 @@ def counted(busy: float, steal: float = 0.0) -> CounterTable:
         cores = [[core, 0, user, 0, 0, idle, 0, 0, 0, stolen] for core in (0, 1)]
         sample = {"seq": at, "real_ns": GO_NS + at * SECOND, "cpu": cores}
         collector.add(0, sample | {"thermal": {"throttle_events": 7}, "agent": {"cpu_ns": at}})
-    return collector.build_table()
+    return collector.pop_table()
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ def test_a_node_is_loaded_restored_killed_and_started_anew(target: Target) -> No
         assert (before["flushed_bytes"], before["compaction_written_bytes"]) == (0, 0)
         assert min(after["flushed_bytes"], after["compaction_written_bytes"]) >= 0
         series = {
-            one.metric: one for one in derive_counter_series(counters.build_table(), ("local",))
+            one.metric: one for one in derive_counter_series(counters.pop_table(), ("local",))
         }
         assert series["heap_used_bytes"].value.min() > 1 << 20
         assert series["cpu_share"].value.max() > 0

@@ -166,7 +166,7 @@ def counted(record: RunRecord, way: str = "read", **node_rows: Any) -> RunRecord
         if name == "n1":
             rows |= node_rows
         samples(collector, place, rows, offset_ns=AHEAD_NS)
-    return replace(record, counters=collector.build_table())
+    return replace(record, counters=collector.pop_table())
 
 
 def view(record: RunRecord, known: dict[str, HostFacts] | None = None) -> RunView:

@@ -300,7 +300,7 @@ def test_polling_for_an_idle_guest_on_kvm_is_no_work_of_the_guest(
     collector = CounterCollector()
     for place in range(len(GUESTS)):
         samples(collector, place, {"cpu": {"0@0": {"idle_ns": SECOND}}})
-    record = replace(run(fleet=fleet_of(*odd)), counters=collector.build_table())
+    record = replace(run(fleet=fleet_of(*odd)), counters=collector.pop_table())
     assert ask(check_guest_bound, record).level is expected
 
 

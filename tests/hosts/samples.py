@@ -44,7 +44,7 @@ def table(*samples: Mapping[str, object]) -> CounterTable:
     collector = CounterCollector()
     for one in samples:
         collector.add(0, one)
-    return collector.build_table()
+    return collector.pop_table()
 
 
 def series(*samples: Mapping[str, object]) -> dict[tuple[str, str, str], CounterSeries]:

@@ -57,7 +57,7 @@ def test_rows_carry_host_sample_and_time_ordered_by_host() -> None:
     collector.add(1, sample(0, 0.5, agent={"cpu_ns": 1}))
     collector.add(0, sample(0, 0.0, agent={"cpu_ns": 2}))
     collector.add(1, sample(1, 1.5, agent={"cpu_ns": 3}))
-    counters = collector.build_table()
+    counters = collector.pop_table()
     assert counters.host.tolist() == [0, 1, 1]
     assert counters.seq.tolist() == [0, 0, 1]
     assert counters.real_ns.tolist() == [START, START + 500_000_000, START + 1_500_000_000]
@@ -83,7 +83,7 @@ def test_what_is_no_sample_is_refused_whole(change: dict[str, object], message: 
     collector = CounterCollector()
     with pytest.raises(ValueError, match=message):
         collector.add(0, {**FULL, **change})
-    assert len(collector.build_table()) == 0
+    assert len(collector.pop_table()) == 0
 
 
 def test_samples_of_other_shapes_keep_their_names_apart() -> None:

@@ -251,7 +251,7 @@ def test_hosts_keep_their_own_clocks_and_names() -> None:
             collector.add(host, sample(seq, offset_s + seq, disks={"d": ios}))
     found = [
         s
-        for s in derive_counter_series(collector.build_table(), ("a", "b"))
+        for s in derive_counter_series(collector.pop_table(), ("a", "b"))
         if s.metric == "read_iops"
     ]
     assert [(s.host, times_s(s), values(s)) for s in found] == [

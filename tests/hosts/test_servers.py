@@ -66,7 +66,7 @@ def mixed(shift_s: float) -> CounterTable:
     for seq in range(4):
         collector.add(0, disk(seq, float(seq)))
         collector.add(0, told(seq, seq + shift_s, client_reads=10 * seq))
-    return collector.build_table()
+    return collector.pop_table()
 
 
 @pytest.mark.parametrize("shift_s", [0.0, 0.4, 1.5])

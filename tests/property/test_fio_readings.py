@@ -27,7 +27,7 @@ def check(result: ParsedEngineOutput) -> None:
             assert (part.counts > 0).all()
     collector = IntervalCollector()
     collector.add(0, result.intervals)
-    assert collector.intervals().ios.sum() == collector.bins().count.sum()
+    assert collector.build_interval_table().ios.sum() == collector.pop_bin_table().count.sum()
 
 
 @LIMITED

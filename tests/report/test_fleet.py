@@ -138,7 +138,7 @@ def beside(source: Source, role: HostRole, offset_ns: int) -> RunRecord:
         sample = {"seq": at, "real_ns": GO_NS + at * SECOND + offset_ns, "disks": [disk, other]}
         collector.add(index, sample | {"nics": [["eth0", 0, 0, 0, sent, 0, 0]]})
     node = MonitoredHost("s1", role, None, (DeviceDelta("sdb", 96 * MIB, 0, 1, 0),), offset_ns, 0)
-    return replace(record, monitored_hosts=(node,), counters=collector.build_table())
+    return replace(record, monitored_hosts=(node,), counters=collector.pop_table())
 
 
 def values(record: RunRecord) -> dict[str, dict[str, tuple[float | None, ...]]]:

@@ -20,7 +20,7 @@ def test_rows_are_ordered_by_host_interval_and_direction() -> None:
     collector.add(1, [Interval(0, 50, 10, both)])
     collector.add(0, [Interval(0, 40, 10, both[1:])])
     collector.add(0, [Interval(1, 45, 5, (part(Direction.READ, 0),))])
-    table = collector.intervals()
+    table = collector.build_interval_table()
     assert table.host.tolist() == [0, 0, 1, 1]
     assert table.seq.tolist() == [0, 1, 0, 0]
     assert table.direction.tolist() == [0, 0, 0, 1]
@@ -29,7 +29,7 @@ def test_rows_are_ordered_by_host_interval_and_direction() -> None:
     assert table.ios.tolist() == [2, 0, 2, 1]
     assert table.bytes.tolist() == [20, 0, 20, 10]
     assert table.lat_sum_ns.tolist() == [5.0, 0.0, 5.0, 2.5]
-    bins = collector.bins()
+    bins = collector.pop_bin_table()
     assert list(zip(bins.host, bins.seq, bins.direction, bins.bin, bins.count, strict=True)) == [
         (0, 0, 0, 8, 1),
         (0, 0, 0, 9, 1),
@@ -41,11 +41,11 @@ def test_rows_are_ordered_by_host_interval_and_direction() -> None:
 
 def test_no_interval_gives_empty_tables() -> None:
     collector = IntervalCollector()
-    assert len(collector.intervals()) == 0
-    assert len(collector.bins()) == 0
+    assert len(collector.build_interval_table()) == 0
+    assert len(collector.pop_bin_table()) == 0
     collector.add(0, [Interval(0, 40, 10, (part(Direction.READ, 0),))])
-    assert len(collector.intervals()) == 1
-    assert len(collector.bins()) == 0
+    assert len(collector.build_interval_table()) == 1
+    assert len(collector.pop_bin_table()) == 0
 
 
 def test_real_runs_keep_their_totals() -> None:
@@ -54,7 +54,7 @@ def test_real_runs_keep_their_totals() -> None:
     collector = IntervalCollector()
     for host, result in enumerate(results):
         collector.add(host, result.intervals)
-    table, bins = collector.intervals(), collector.bins()
+    table, bins = collector.build_interval_table(), collector.pop_bin_table()
     for host, result in enumerate(results):
         assert result.totals is not None
         for direction, totals in ((0, result.totals.read), (1, result.totals.write)):

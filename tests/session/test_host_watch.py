@@ -66,7 +66,7 @@ def test_the_last_sample_is_the_newest_look(
         await watch.end(last)
 
     asyncio.run(play())
-    table = counters.build_table()
+    table = counters.pop_table()
     assert [(time - START) // SECOND for time in table.real_ns.tolist()] == times_s
     assert table.seq.tolist() == [4, 5][: len(times_s)]
     assert host.asked == asked

@@ -263,7 +263,7 @@ class IntervalCollector:
         """Take further intervals of one host; a log is looked at when the tables are made."""
         self._logs.append((host_index, IntervalLog.from_intervals(intervals)))
 
-    def intervals(self) -> IntervalTable:
+    def build_interval_table(self) -> IntervalTable:
         """One row a (host, interval, direction), in the order of (host, seq, direction)."""
         logs = self._logs_by_host()
         if not logs:
@@ -291,7 +291,7 @@ class IntervalCollector:
             lat_sum_ns=np.concatenate([log.lat_sums_ns for _, log in logs]),
         )
 
-    def bins(self) -> BinTable:
+    def pop_bin_table(self) -> BinTable:
         """One row a (host, interval, direction, bin) that counted anything, in that order.
 
         The logs keep none of them: they are most of what a run holds, and are not held twice. Each

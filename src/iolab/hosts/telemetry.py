@@ -81,7 +81,7 @@ class CounterCollector:
         samples.codes.append(codes)
         samples.values += values.data
 
-    def build_table(self) -> CounterTable:
+    def pop_table(self) -> CounterTable:
         """All counters taken so far, ordered by host and then by arrival; they are let go of."""
         if not self._hosts:
             return empty_counter_table()

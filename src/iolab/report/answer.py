@@ -134,7 +134,7 @@ def build_answer(
                 None,
                 (
                     confidence_line(best_figures) if best_figures else "",
-                    _supported_latency_counts_sentence(brief, rows),
+                    _supported_lowest_latency_sentence(brief, rows),
                     repeats_sentence(run_counts, brief),
                 ),
             )
@@ -246,7 +246,7 @@ def _affected_run_count_text(objection: Objection) -> str:
     return f"all {runs}" if objection.concerns_every_run else f"{len(objection.runs)} of {runs}"
 
 
-def _supported_latency_counts_sentence(brief: Brief, rows: Sequence[WorkloadRow]) -> str:
+def _supported_lowest_latency_sentence(brief: Brief, rows: Sequence[WorkloadRow]) -> str:
     """In how many workloads comparisons support the lowest latency.
 
     `Comparisons support a lowest mean latency in 1 of 2 (4 KiB random read: C).` Latencies are

@@ -145,7 +145,11 @@ async def execute_run(
     method, rule = session.study.method, stopping_rule_settings(session, run)
     loads = _create_interval_collector(states)
     # One after the other: what was collected for one table is gone when the next is made.
-    counted, intervals, bins = counters.build_table(), loads.intervals(), loads.bins()
+    counted, intervals, bins = (
+        counters.pop_table(),
+        loads.build_interval_table(),
+        loads.pop_bin_table(),
+    )
     record = RunRecord(
         run=run,
         status=_run_status(states, fault),

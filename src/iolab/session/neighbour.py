@@ -220,8 +220,8 @@ class NeighbourLoads:
         return replace(
             record,
             neighbours=tuple(runs),
-            neighbour_intervals=collector.intervals(),
-            neighbour_bins=collector.bins(),
+            neighbour_intervals=collector.build_interval_table(),
+            neighbour_bins=collector.pop_bin_table(),
             outputs=(*record.outputs, *outputs),
         )
 

@@ -166,10 +166,10 @@ def test_its_counters_stand_beside_those_of_its_host(tmp_path: Path, world: Worl
         counters = CounterCollector()
         async with server.sample_counters(stage.session, run, counters, {"other": 0, "local": 1}):
             await asyncio.sleep(0.3)
-        table = counters.build_table()
+        table = counters.pop_table()
         await asyncio.sleep(0.2)
         assert len(table.value) >= 2
-        assert not len(counters.build_table().value)
+        assert not len(counters.pop_table().value)
         assert set(table.host.tolist()) == {1}
         assert set(table.scope) == {"cassandra"}
         assert set(table.metric) == {"sstables"}
