@@ -120,7 +120,7 @@ class SocketLink:
         """A socket says nothing."""
         return ""
 
-    async def terminate(self) -> None:
+    async def wait_for_exit_or_kill(self) -> None:
         """Close it."""
         self.writer.close()
 

@@ -147,13 +147,13 @@ def distinct_parts_and_common_part(
     return kept, "".join(common).strip(separators).rstrip(",;:")
 
 
-def percent_text(share: float, *, signed: bool = False) -> str:
+def percent_text(share: float, *, is_signed: bool = False) -> str:
     """A share in per cent: two digits, and no fewer than stand before the point.
 
     A share below 1 is never shown as 100 %, one above 0 never as 0 %: 99.6 %, 99.98 %.
     """
     percent = 100 * share + 0.0  # of -0.0 makes 0.0
-    sign = "+" if signed else ""
+    sign = "+" if is_signed else ""
     if 99 < percent < 100:
         return f"{sign}{100 - float(f'{100 - percent:.1g}'):.10g} %"
     if abs(percent) >= 9.95:

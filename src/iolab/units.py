@@ -77,7 +77,7 @@ def parse_finite(text: str) -> float | None:
 
 def format_bytes(count: float) -> str:
     """A byte count in binary units, three digits or more: `4 KiB`, `1.5 GiB`, `1000 KiB`."""
-    return _value_with_prefix_text(count, _BINARY, "B", trimmed=True)
+    return _value_with_prefix_text(count, _BINARY, "B", is_trimmed=True)
 
 
 def format_rate_bytes(bytes_per_s: float) -> str:
@@ -114,12 +114,12 @@ def _value_with_prefix_text(
     scales: tuple[tuple[float, str], ...],
     unit: str,
     *,
-    trimmed: bool = False,
+    is_trimmed: bool = False,
 ) -> str:
     """The number in the largest unit of `scales` (ascending) that it fills once it is rounded.
 
     It has three significant digits, so that numbers of a column have as many; whole numbers, and
-    `trimmed` ones, have no zeros behind the point.
+    `is_trimmed` ones, have no zeros behind the point.
     """
     if not math.isfinite(number):
         return "n/a"
@@ -131,7 +131,7 @@ def _value_with_prefix_text(
         if round(magnitude / divisor) * divisor >= scale:
             divisor, unit = scale, name
     text = _three_digits_text(number / divisor)
-    if trimmed or float(text) == 0 or float(number / divisor).is_integer():
+    if is_trimmed or float(text) == 0 or float(number / divisor).is_integer():
         text = _without_trailing_zeros(text)
     return f"{text} {unit}".rstrip()
 

@@ -72,7 +72,7 @@ def test_each_phase_second_and_result_is_one_line(capsys: pytest.CaptureFixture[
     view.close()
     out, err = capsys.readouterr()
     assert out == ""
-    assert isinstance(choose_live_view(progress(), quiet=False), LinesView)
+    assert isinstance(choose_live_view(progress(), is_quiet=False), LinesView)
     lines = err.splitlines()
     assert lines[0] == "lay out: s256m, 1 GiB (about 5 s)"
     assert lines[1] == f"run 1/6 {NAME}: measure (about 10 s)"
@@ -101,7 +101,7 @@ def test_notices_are_told_and_their_text_is_harmless(capsys: pytest.CaptureFixtu
 
 
 def test_quiet_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
-    view = choose_live_view(progress(), quiet=True)
+    view = choose_live_view(progress(), is_quiet=True)
     assert type(view) is LiveView
     view.open()
     view.on_event(Notice("hello"))
@@ -127,7 +127,7 @@ def terminal() -> Iterator[int]:
 
 def test_a_terminal_that_goes_away_ends_nothing() -> None:
     with terminal() as controller:
-        view = choose_live_view(progress(), quiet=False)
+        view = choose_live_view(progress(), is_quiet=False)
         assert isinstance(view, PanelView)
         view.open()
         view.on_event(RunPreparing(RUN))

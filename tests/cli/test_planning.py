@@ -246,7 +246,7 @@ def test_a_summary_has_a_row_for_each_workload_and_the_same_cost() -> None:
     read = load(SWEPT)
     plan = make_plan(read)
     whole = drawn(plan_lines(read, plan, None))
-    short = drawn(plan_lines(read, plan, None, summary=True))
+    short = drawn(plan_lines(read, plan, None, is_summary=True))
     rows = [line for line in short if line.startswith("reads ")]
     assert [line.split()[1:3] for line in rows] == [["3", "6"]]
     assert "iodepth 1, 4, 8" in rows[0]

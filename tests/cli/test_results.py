@@ -51,7 +51,7 @@ def ending(
     """The last lines that `show` prints of results."""
     points = summarise_points(results, STUDY)
     answer = session_answer(report_kinds(), STUDY, points, results, {})
-    return closing_lines(answer, STUDY, points, results, directory, unfinished=unfinished)
+    return closing_lines(answer, STUDY, points, results, directory, is_unfinished=unfinished)
 
 
 def judged(result: RunResult, *checks: CheckResult) -> RunResult:
@@ -379,7 +379,7 @@ def test_where_no_table_fits_each_row_is_told_in_lines_and_nothing_is_cut(width:
     assert max(map(len, lines)) <= width
     text = " ".join(line.strip() for line in lines)
     for key in ("iops", "lat_ns_mean", "lat_ns_p99"):
-        assert metric_value_text(point.metrics[key], bare_rate=True) in text
+        assert metric_value_text(point.metrics[key], is_rate_unit_omitted=True) in text
     assert f"verdict {point.verdict_level.value}" in text
 
 

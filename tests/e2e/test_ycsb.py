@@ -60,7 +60,7 @@ def store(kit: JavaKit, tmp_path_factory: pytest.TempPathFactory) -> YcsbStore:
         )
         assert fill_faults(parse_ycsb_output(*ran(command)), count) == ()
     settled = parse_rocksdb_contents(
-        ran(rocksdb_contents_command(JOB, store, kit, str(folder), compact_first=True))[0]
+        ran(rocksdb_contents_command(JOB, store, kit, str(folder), does_compact_first=True))[0]
     )
     assert incomplete_database_faults(settled, RECORDS) == ()
     return store
@@ -116,7 +116,7 @@ def test_nothing_is_unpacked_onto_the_target(
     store: YcsbStore, kit: JavaKit, tmp_path: Path
 ) -> None:
     """A library that were written there each time would be written back while others measure."""
-    command = rocksdb_contents_command(JOB, store, kit, str(tmp_path), compact_first=False)
+    command = rocksdb_contents_command(JOB, store, kit, str(tmp_path), does_compact_first=False)
     nowhere = f"-Djava.io.tmpdir={tmp_path}/nowhere"
     argv = [nowhere if word.startswith("-Djava.io.tmpdir") else word for word in command.argv]
     done = subprocess.run(argv, capture_output=True, timeout=60, check=False)

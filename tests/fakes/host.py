@@ -94,7 +94,7 @@ class FakeLink:
         """Nothing carries this link, so nobody says anything."""
         return ""
 
-    async def terminate(self) -> None:
+    async def wait_for_exit_or_kill(self) -> None:
         """Nothing to wait for."""
         self.close()
 

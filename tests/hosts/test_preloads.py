@@ -165,7 +165,7 @@ def library_uses(loads: Sequence[Load], limit_s: float = 60.0) -> list[LibraryUs
         try:
             await host.connect()
             ending = await run_process(
-                host, command, asyncio.Event(), lambda _: None, watch_processor=True
+                host, command, asyncio.Event(), lambda _: None, does_watch_processor=True
             )
         finally:
             await host.close()

@@ -38,7 +38,7 @@ def test_a_child_whose_number_is_another_process_s_by_now_is_not_signalled() -> 
     foreign = subprocess.Popen(["sleep", "600"], process_group=0)
 
     async def end() -> None:
-        await ProcessLink(ReapedChild(foreign.pid)).terminate()
+        await ProcessLink(ReapedChild(foreign.pid)).wait_for_exit_or_kill()
 
     try:
         run_virtually(end())

@@ -47,7 +47,7 @@ def records(
     """The runs in such files, which have no fault."""
     found = found_in(folder, *names, edit=edit, beside=beside)
     assert not found.faults
-    session = plan_imported_session(found.runs, configuration="imported", title="imported")
+    session = plan_imported_session(found.runs, configuration_id="imported", title="imported")
     return [build_imported_run_record(one) for one in session.runs]
 
 

@@ -103,7 +103,7 @@ def test_no_line_of_a_recorded_file_is_left_without_a_word(name: str, tmp_path: 
 def points(paths: Sequence[Path]) -> Counter[tuple[str, str, int]]:
     """The points of an import, with the repeats of each."""
     session = plan_imported_session(
-        read_foreign_files(paths, IMPORTERS).runs, configuration="c", title="c"
+        read_foreign_files(paths, IMPORTERS).runs, configuration_id="c", title="c"
     )
     every = (one.planned_run for one in session.runs)
     return Counter((run.point.digest, run.point.title_text, run.repeat) for run in every)
@@ -146,7 +146,7 @@ def test_runs_of_one_load_are_repeats_and_of_unlike_loads_points(tmp_path: Path)
     for name, content in reports.items():
         (tmp_path / f"{name}.json").write_text(content)
     session = plan_imported_session(
-        read_foreign_files([tmp_path], IMPORTERS).runs, configuration="c", title="c"
+        read_foreign_files([tmp_path], IMPORTERS).runs, configuration_id="c", title="c"
     )
     repeats = Counter(one.planned_run.point.digest for one in session.runs)
     assert sorted(repeats.values()) == [1, 1, 1, 2]
@@ -173,7 +173,7 @@ def test_texts_that_differ_at_their_end_are_unlike_loads(tmp_path: Path) -> None
         text = one_read(1000 + number, filename=f"{'x' * 300}{number}")
         (tmp_path / f"{number}.json").write_text(text)
     session = plan_imported_session(
-        read_foreign_files([tmp_path], IMPORTERS).runs, configuration="c", title="c"
+        read_foreign_files([tmp_path], IMPORTERS).runs, configuration_id="c", title="c"
     )
     labels = {one.planned_run.point.title_text for one in session.runs}
     assert len(labels) == 2

@@ -47,7 +47,7 @@ def joined(paths: list[Path]) -> Mapping[int, RunResult]:
     """The results by repeat, as `iolab import --clients` has them."""
     session = plan_imported_session(
         join_clients_of_same_load(read_foreign_files(paths, IMPORTERS).runs),
-        configuration="c",
+        configuration_id="c",
         title="c",
     )
     every = [judge(build_imported_run_record(one, one.files), {}) for one in session.runs]
@@ -90,7 +90,7 @@ def test_a_file_is_kept_with_a_client_that_it_tells_of(tmp_path: Path) -> None:
     both.write_bytes(recorded(TOGETHER))
     found = read_foreign_files([both, second], IMPORTERS).runs
     (placed,) = plan_imported_session(
-        join_clients_of_same_load(found), configuration="c", title="c"
+        join_clients_of_same_load(found), configuration_id="c", title="c"
     ).runs
     record = build_imported_run_record(placed, placed.files)
     assert len(record.hosts) == 3
@@ -103,7 +103,7 @@ def test_what_is_assumed_of_several_files_is_known(
     name: str, *, overlap: bool, tmp_path: Path
 ) -> None:
     session = plan_imported_session(
-        read_foreign_files(split(tmp_path, name), IMPORTERS).runs, configuration="c", title="c"
+        read_foreign_files(split(tmp_path, name), IMPORTERS).runs, configuration_id="c", title="c"
     )
     (assumed,) = find_assumed_repeats(session.runs)
     assert (len(assumed.files), assumed.has_overlap) == (2, overlap)

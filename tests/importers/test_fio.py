@@ -87,7 +87,7 @@ def test_text_output_of_fio_is_named_and_says_what_to_do(tmp_path: Path) -> None
 def test_a_session_tells_what_was_measured_and_when(tmp_path: Path) -> None:
     files = lay_down(tmp_path, PLAIN)
     session = plan_imported_session(
-        read_foreign_files(files, IMPORTERS).runs, configuration="mine", title="mine"
+        read_foreign_files(files, IMPORTERS).runs, configuration_id="mine", title="mine"
     )
     for word in ("mine", "full", "randread", "4k", "iodepth 8", "libaio"):
         assert word in session.study.title
@@ -301,7 +301,7 @@ def test_hostile_reports_end_in_a_fault_or_an_invalid_run(text: str, tmp_path: P
     path.write_text(text)
 
     found = read_foreign_files([path], IMPORTERS)
-    for one in plan_imported_session(found.runs, configuration="x", title="x").runs:
+    for one in plan_imported_session(found.runs, configuration_id="x", title="x").runs:
         assert judge(build_imported_run_record(one, one.files), {}).verdict.level.value == "invalid"
         assert "\x1b" not in one.planned_run.point.workload
     assert found.runs or found.faults
@@ -346,7 +346,7 @@ def test_runs_that_differ_in_many_options_make_few_points(tmp_path: Path) -> Non
         text = text.replace('"job options" : {', f'"job options" : {{"size": "{1 + number}m",', 1)
         (tmp_path / f"{number}.json").write_text(text)
     found = read_foreign_files([tmp_path], IMPORTERS)
-    session = plan_imported_session(found.runs, configuration="x", title="x")
+    session = plan_imported_session(found.runs, configuration_id="x", title="x")
     assert len(session.runs) == len(session.plan.points) == 60
     assert len(expand_points(session.study)) <= 2000
 

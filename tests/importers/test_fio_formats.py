@@ -76,7 +76,7 @@ def runs(folder: Path, *texts: str | Document) -> list[RunRecord]:
     (folder / "out.json").write_text("\n".join(parts) + "\n")
     found = read_foreign_files([folder / "out.json"], IMPORTERS)
     assert not found.faults
-    session = plan_imported_session(found.runs, configuration="c", title="c")
+    session = plan_imported_session(found.runs, configuration_id="c", title="c")
     return [build_imported_run_record(placed) for placed in session.runs]
 
 
@@ -381,7 +381,7 @@ def logged(folder: Path, rows: Mapping[str, list[str]], **options: str) -> RunRe
     entry = job("a", {**READ, **LOG_OPTIONS, **options}, read=direction(100, 4e6, seconds=10))
     (folder / "a.json").write_text(json.dumps(report(entry)))
     found = read_foreign_files([folder], IMPORTERS)
-    (placed,) = plan_imported_session(found.runs, configuration="c", title="c").runs
+    (placed,) = plan_imported_session(found.runs, configuration_id="c", title="c").runs
     return build_imported_run_record(placed)
 
 

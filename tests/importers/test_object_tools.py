@@ -39,7 +39,7 @@ def by_name(found: ImportOutcome) -> dict[str, ForeignRun]:
 
 def judged(found: ImportOutcome) -> RunResult:
     """The result of its only run."""
-    (one,) = plan_imported_session(found.runs, configuration="c", title="t").runs
+    (one,) = plan_imported_session(found.runs, configuration_id="c", title="t").runs
     return judge(build_imported_run_record(one), {})
 
 
@@ -146,11 +146,11 @@ def test_results_of_other_stores_are_points_and_of_one_store_repeats(tmp_path: P
     found = outcome(tmp_path, a_json=texts[0], b_json=texts[1], c_json=other)
     planned = [
         one.planned_run
-        for one in plan_imported_session(found.runs, configuration="c", title="t").runs
+        for one in plan_imported_session(found.runs, configuration_id="c", title="t").runs
     ]
     assert [one.repeat for one in planned] == [1, 2, 1]
     assert dict(planned[2].point.axis_values)["host"] == "10.0.0.9:9000"
-    alone = plan_imported_session(found.runs[:2], configuration="c", title="t")
+    alone = plan_imported_session(found.runs[:2], configuration_id="c", title="t")
     assert alone.study.workloads[0].sweep == ()
 
 

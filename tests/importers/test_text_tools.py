@@ -258,7 +258,9 @@ def test_files_of_one_name_without_a_command_are_apart_by_their_folders(tmp_path
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "a.txt").write_text(text.format(rate))
     session = plan_imported_session(
-        read_foreign_files([tmp_path], IMPORTERS).runs, configuration="imported", title="imported"
+        read_foreign_files([tmp_path], IMPORTERS).runs,
+        configuration_id="imported",
+        title="imported",
     )
     assert [one.planned_run.repeat for one in session.runs] == [1, 1]
 
@@ -410,7 +412,7 @@ def test_files_of_one_command_of_ycsb_are_repeats_whatever_they_are_called(tmp_p
     for number, rate in ((1, 1990), (2, 2000)):
         (tmp_path / f"run{number}.txt").write_text(YCSB_RUN.format(command=command, rate=rate))
     session = plan_imported_session(
-        read_foreign_files([tmp_path], IMPORTERS).runs, configuration="c", title="c"
+        read_foreign_files([tmp_path], IMPORTERS).runs, configuration_id="c", title="c"
     )
     assert [one.planned_run.repeat for one in session.runs] == [1, 2]
     assert {one.foreign_run.name for one in session.runs} == {"workloada"}

@@ -349,7 +349,7 @@ def test_files_of_one_load_of_diskspd_are_repeats_and_are_dated(tmp_path: Path) 
     (tmp_path / "run1.xml").write_text(text)
     (tmp_path / "run2.xml").write_text(text.replace("06:30:32", "06:40:32"))
     session = plan_imported_session(
-        read_foreign_files([tmp_path], IMPORTERS).runs, configuration="c", title="c"
+        read_foreign_files([tmp_path], IMPORTERS).runs, configuration_id="c", title="c"
     )
     assert [one.planned_run.repeat for one in session.runs] == [1, 2]
     first, second = (one.foreign_run.ended_real_ns or 0 for one in session.runs)

@@ -48,4 +48,6 @@ def test_series_labels_can_be_read_on_paper_and_lines_in_shade(
 
 def test_every_token_has_a_property_of_its_own() -> None:
     assert len({color.name for color in TOKENS}) == len(TOKENS)
-    assert all(f"--{color.name}:{color.dark};" in css_declarations(dark=True) for color in TOKENS)
+    assert all(
+        f"--{color.name}:{color.dark};" in css_declarations(is_dark=True) for color in TOKENS
+    )

@@ -95,7 +95,10 @@ def test_a_share_is_never_rounded_to_nothing_or_to_all(share: float, shown: str)
 
 
 def test_a_sign_is_shown_where_it_is_wanted() -> None:
-    assert (percent_text(0.25, signed=True), percent_text(-0.1, signed=True)) == ("+25 %", "-10 %")
+    assert (percent_text(0.25, is_signed=True), percent_text(-0.1, is_signed=True)) == (
+        "+25 %",
+        "-10 %",
+    )
 
 
 def test_what_was_read_is_shown_harmless_whatever_it_is() -> None:

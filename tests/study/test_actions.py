@@ -154,8 +154,8 @@ def test_destructive_events_are_named_apart() -> None:
     inventory = Inventory(HOST + 'kill = "/run/osd.pid"\ndestructive = true\n', "fleet.toml")
     scenario = parse_study(STUDY, "s.toml", StudyOverrides(inventory=inventory)).scenario
     assert scenario is not None
-    assert scenario.event_consent_names(destructive=True) == ("lose@a",)
-    assert scenario.event_consent_names(destructive=False) == ()
+    assert scenario.event_consent_names(is_destructive=True) == ("lose@a",)
+    assert scenario.event_consent_names(is_destructive=False) == ()
 
 
 REMOUNT = 'command = ["/usr/local/sbin/remount", "/mnt/bench"]'
@@ -175,7 +175,7 @@ def test_an_action_is_done_after_the_last_phase() -> None:
     scenario = study_of(VERIFIED).scenario
     assert scenario is not None
     assert [event.id for event in scenario.events_of_phase(READBACK_PHASE)] == ["lose"]
-    assert scenario.event_consent_names(destructive=False) == ("lose@a",)
+    assert scenario.event_consent_names(is_destructive=False) == ("lose@a",)
 
 
 @pytest.mark.parametrize(

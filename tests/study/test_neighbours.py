@@ -87,7 +87,7 @@ def test_a_neighbour_is_no_point_and_has_files_and_a_share_of_its_rate() -> None
     assert neighbour.point.data_set != plan.points[0].data_set
     assert study.scenario is not None
     assert study.scenario.events[1].io_limit == IoLimit(200, write_bytes_per_s=1 << 20)
-    assert study.scenario.event_consent_names(destructive=False) == ()
+    assert study.scenario.event_consent_names(is_destructive=False) == ()
 
 
 def test_a_host_that_is_named_makes_the_neighbours_load_alone() -> None:

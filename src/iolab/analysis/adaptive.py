@@ -101,27 +101,27 @@ class RunResultLog:
         """Whether a run of a point has failed for good."""
         return any(run.status is RunStatus.FAILED for run in self.runs_of_point(point_digest))
 
-    def has_failed_run_or_lacks_metric(self, point_digest: str, metric: str) -> bool:
+    def has_failed_run_or_lacks_metric(self, point_digest: str, metric_key: str) -> bool:
         """Whether no use is to be had of a point: a run of it failed, or none has the metric."""
         return self.has_failed_run(point_digest) or bool(
-            self.runs_of_point(point_digest) and not self.metric_values(point_digest, metric)
+            self.runs_of_point(point_digest) and not self.metric_values(point_digest, metric_key)
         )
 
-    def metric_values(self, point_digest: str, metric: str) -> list[float]:
+    def metric_values(self, point_digest: str, metric_key: str) -> list[float]:
         """A point's values of a metric, of its trusted runs where there are any."""
         done = [run for run in self.runs_of_point(point_digest) if _is_run_done(run)]
         sound = [run for run in done if not self._was_measured_while_sentinel_moved(run)] or done
-        trusted = positive_metric_values(filter(is_publishable, sound), metric)
-        return trusted or positive_metric_values(sound, metric)
+        trusted = positive_metric_values(filter(is_publishable, sound), metric_key)
+        return trusted or positive_metric_values(sound, metric_key)
 
-    def pooled_log_sd(self, metric: str, point_digests: Iterable[str]) -> float:
+    def pooled_log_sd(self, metric_key: str, point_digests: Iterable[str]) -> float:
         """How far runs of one of these points differ: the standard deviation of ln of the metric.
 
         Pooled over the points, and drawn towards 1 % while there are few repeats.
         """
         total, df = SD_UNKNOWN**2 * SD_UNKNOWN_DF, SD_UNKNOWN_DF
         for digest in point_digests:
-            logs = [math.log(value) for value in self.metric_values(digest, metric)]
+            logs = [math.log(value) for value in self.metric_values(digest, metric_key)]
             if len(logs) > 1:
                 middle = sum(logs) / len(logs)
                 total += sum((value - middle) ** 2 for value in logs)
@@ -166,7 +166,7 @@ def _is_run_done(result: RunResult) -> bool:
 class DecisionGroup(Protocol):
     """Points that are decided on together."""
 
-    def next_points_to_measure(self, log: RunResultLog) -> Sequence[Point]:
+    def next_points_to_measure(self, result_log: RunResultLog) -> Sequence[Point]:
         """The points to measure (once) in the next block; none when this part is done."""
 
 
@@ -203,10 +203,10 @@ class RepeatUntilPreciseDecisionGroup:
         self._points_by_digest = {item.id for item in study.workloads if item.repeats}
         self._points = points
 
-    def next_points_to_measure(self, log: RunResultLog) -> Sequence[Point]:
+    def next_points_to_measure(self, result_log: RunResultLog) -> Sequence[Point]:
         """Points with too few runs, or too wide an interval."""
         return self._repeats.points_to_repeat(
-            log, [p for p in self._points if p.workload not in self._points_by_digest]
+            result_log, [p for p in self._points if p.workload not in self._points_by_digest]
         )
 
 
@@ -220,7 +220,7 @@ class RepeatCountRule:
         self._study = study
 
     def points_to_repeat(
-        self, log: RunResultLog, points: Sequence[Point], *, min_repeats: int = 0
+        self, result_log: RunResultLog, points: Sequence[Point], *, min_repeats: int = 0
     ) -> list[Point]:
         """Those of the points that need another run."""
         method = self._study.method
@@ -230,28 +230,31 @@ class RepeatCountRule:
         alive = [
             p
             for p in points
-            if not log.has_failed_run(p.digest) and len(log.runs_of_point(p.digest)) < 2 * most
+            if not result_log.has_failed_run(p.digest)
+            and len(result_log.runs_of_point(p.digest)) < 2 * most
         ]
-        wide = log.relative_half_widths_by_point([point.digest for point in alive])
+        wide = result_log.relative_half_widths_by_point([point.digest for point in alive])
         few = {
             p.digest
             for p in alive
-            if log.usable_run_count(p.digest) < min_repeats
-            or self._lacks_second_publishable_run(log, p, most)
+            if result_log.usable_run_count(p.digest) < min_repeats
+            or self._lacks_second_publishable_run(result_log, p, most)
         }
         vague = {digest for digest, half in wide.items() if half > method.target_half_width}
         return [
             point
             for point in alive
             if point.digest in few
-            or (point.digest in vague and log.usable_run_count(point.digest) < most)
+            or (point.digest in vague and result_log.usable_run_count(point.digest) < most)
         ]
 
-    def _lacks_second_publishable_run(self, log: RunResultLog, point: Point, max_runs: int) -> bool:
+    def _lacks_second_publishable_run(
+        self, result_log: RunResultLog, point: Point, max_runs: int
+    ) -> bool:
         """Whether a point has a sound run but no second, so that it would have no interval."""
-        sound = sum(is_publishable(run) for run in log.runs_of_point(point.digest))
+        sound = sum(is_publishable(run) for run in result_log.runs_of_point(point.digest))
         wanted = min(2, self._study.method.repeats)
-        return 0 < sound < wanted and log.usable_run_count(point.digest) < max_runs
+        return 0 < sound < wanted and result_log.usable_run_count(point.digest) < max_runs
 
 
 class LoadCurveDecisionGroup:
@@ -263,28 +266,32 @@ class LoadCurveDecisionGroup:
         self._repeats = RepeatCountRule(study)
         self._metric = search.workload.rate_metric
 
-    def next_points_to_measure(self, log: RunResultLog) -> Sequence[Point]:
+    def next_points_to_measure(self, result_log: RunResultLog) -> Sequence[Point]:
         """The next load of the curve; when it is known, repeats of what was measured."""
         points = {place[0]: point for place, point in self._search.point_by_grid_point.items()}
         alive = {
             load: p
             for load, p in points.items()
-            if not log.has_failed_run_or_lacks_metric(p.digest, self._metric)
+            if not result_log.has_failed_run_or_lacks_metric(p.digest, self._metric)
         }
         if not alive:
             return ()
-        axis = adaptive_curve_from_log(self._study, self._search, log)
+        axis = adaptive_curve_from_log(self._study, self._search, result_log)
         load = None if axis is None else axis.next_load()
         if load is not None:
             return (alive[load],)
-        measured = [point for point in alive.values() if log.usable_run_count(point.digest)]
+        measured = [point for point in alive.values() if result_log.usable_run_count(point.digest)]
         if self._study.method.chooses_repeats_by_results:
-            return self._repeats.points_to_repeat(log, measured)
-        return [p for p in measured if log.usable_run_count(p.digest) < self._study.method.repeats]
+            return self._repeats.points_to_repeat(result_log, measured)
+        return [
+            p
+            for p in measured
+            if result_log.usable_run_count(p.digest) < self._study.method.repeats
+        ]
 
 
 def adaptive_curve_from_log(
-    study: Study, search: SearchSpace, log: RunResultLog
+    study: Study, search: SearchSpace, result_log: RunResultLog
 ) -> AdaptiveCurve | None:
     """The curve as far as it is known; None where no load can be measured."""
     metric = search.workload.rate_metric
@@ -292,16 +299,18 @@ def adaptive_curve_from_log(
     alive = {
         load: p
         for load, p in places.items()
-        if not log.has_failed_run_or_lacks_metric(p.digest, metric)
+        if not result_log.has_failed_run_or_lacks_metric(p.digest, metric)
     }
     if not alive:
         return None
     headline = [load for load in search.workload.search_goal.headline_loads if load in alive]
     axis = AdaptiveCurve(tuple(alive), np.random.default_rng(study.method.seed), headline)
-    sd = log.pooled_log_sd(metric, [point.digest for point in alive.values()])
+    sd = result_log.pooled_log_sd(metric, [point.digest for point in alive.values()])
     by_digest = {point.digest: load for load, point in alive.items()}
-    for digest in dict.fromkeys(run.digest for run in log.results if run.digest in by_digest):
-        values = log.metric_values(digest, metric)
+    for digest in dict.fromkeys(
+        run.digest for run in result_log.results if run.digest in by_digest
+    ):
+        values = result_log.metric_values(digest, metric)
         if values:
             axis.add_measurement(
                 by_digest[digest], _geometric_mean(values), sd / math.sqrt(len(values))
@@ -317,33 +326,33 @@ class PeakSearchDecisionGroup:
         self._repeats = RepeatCountRule(study)
         self._metric = search.workload.headline_or_rate_metric
 
-    def next_points_to_measure(self, log: RunResultLog) -> Sequence[Point]:
+    def next_points_to_measure(self, result_log: RunResultLog) -> Sequence[Point]:
         """The next point of the search; when it has ended, a repeat of the best."""
-        search = peak_search_from_log(self._search, log)
+        search = peak_search_from_log(self._search, result_log)
         place = search.next_point()
-        if place is not None and not log.has_failed_run_or_lacks_metric(
+        if place is not None and not result_log.has_failed_run_or_lacks_metric(
             self._search.point_by_grid_point[place].digest, self._metric
         ):
             return (self._search.point_by_grid_point[place],)
         if not any(
-            log.metric_values(p.digest, self._metric)
+            result_log.metric_values(p.digest, self._metric)
             for p in self._search.point_by_grid_point.values()
         ):
             return ()
         best = self._search.point_by_grid_point[search.best_point().point]
-        return self._repeats.points_to_repeat(log, [best], min_repeats=CONFIRMING_RUNS)
+        return self._repeats.points_to_repeat(result_log, [best], min_repeats=CONFIRMING_RUNS)
 
 
-def peak_search_from_log(search: SearchSpace, log: RunResultLog) -> PeakSearch:
+def peak_search_from_log(search: SearchSpace, result_log: RunResultLog) -> PeakSearch:
     """The search as far as it has come."""
     metric = search.workload.headline_or_rate_metric
     peaks = PeakSearch(search.axes)
     places: dict[str, GridPoint] = {
         point.digest: place for place, point in search.point_by_grid_point.items()
     }
-    sd = log.pooled_log_sd(metric, places)
-    for digest in dict.fromkeys(run.digest for run in log.results if run.digest in places):
-        for value in log.metric_values(digest, metric):
+    sd = result_log.pooled_log_sd(metric, places)
+    for digest in dict.fromkeys(run.digest for run in result_log.results if run.digest in places):
+        for value in result_log.metric_values(digest, metric):
             peaks.add_measurement(places[digest], value, sd)
     return peaks
 
@@ -356,24 +365,24 @@ class MaxLoadDecisionGroup:
         self._search = search
         self._repeats = RepeatCountRule(study)
 
-    def next_points_to_measure(self, log: RunResultLog) -> Sequence[Point]:
+    def next_points_to_measure(self, result_log: RunResultLog) -> Sequence[Point]:
         """The next rate of the search; when it has ended, the rate that confirms its answer."""
         (base,) = self._search.point_by_grid_point.values()
-        trail = max_load_progress_from_log(self._search, log)
+        trail = max_load_progress_from_log(self._search, result_log)
         if trail is None:
-            return () if log.has_failed_run_or_lacks_metric(base.digest, IOPS) else (base,)
+            return () if result_log.has_failed_run_or_lacks_metric(base.digest, IOPS) else (base,)
         if trail.lost:
             return ()
         if trail.wanted is not None:
             point = self._point_at_fleet_rate(base, trail.wanted)
-            return () if log.has_failed_run(point.digest) else (point,)
+            return () if result_log.has_failed_run(point.digest) else (point,)
         if (
             not trail.max_load_from_search_runs.is_bounded
             and trail.max_load_from_search_runs.load < trail.saturation / 2
         ):
             return ()  # Even the lowest rate is too much: there is nothing to confirm.
         proof = self._point_at_fleet_rate(base, trail.max_load_from_search_runs.confirmation_load)
-        return self._repeats.points_to_repeat(log, [proof], min_repeats=CONFIRMING_RUNS)
+        return self._repeats.points_to_repeat(result_log, [proof], min_repeats=CONFIRMING_RUNS)
 
     def _point_at_fleet_rate(self, base_point: Point, fleet_rate: float) -> Point:
         """The point at that rate of the whole fleet: every job has an equal share of it."""
@@ -394,15 +403,15 @@ class ListedLoadDecisionGroup:
         self._search = search
         self._repeats = RepeatCountRule(study)
 
-    def next_points_to_measure(self, log: RunResultLog) -> Sequence[Point]:
+    def next_points_to_measure(self, result_log: RunResultLog) -> Sequence[Point]:
         """The next load of the search; when it has ended, repeats of those beside the limit."""
-        progress = ListedLoadProgress(self._search, log)
+        progress = ListedLoadProgress(self._search, result_log)
         if progress.wanted is not None:
             point = self._search.point_by_grid_point[(progress.wanted,)]
-            return () if log.has_failed_run(point.digest) else (point,)
+            return () if result_log.has_failed_run(point.digest) else (point,)
         beside = [load for load in (progress.highest, progress.exceeding) if load is not None]
         points = [self._search.point_by_grid_point[(load,)] for load in beside]
-        return self._repeats.points_to_repeat(log, points, min_repeats=CONFIRMING_RUNS)
+        return self._repeats.points_to_repeat(result_log, points, min_repeats=CONFIRMING_RUNS)
 
 
 class ListedLoadProgress:
@@ -412,11 +421,11 @@ class ListedLoadProgress:
     one; None where there is none yet. `wanted` is to be measured next, None at the end.
     """
 
-    def __init__(self, search: SearchSpace, log: RunResultLog) -> None:
+    def __init__(self, search: SearchSpace, result_log: RunResultLog) -> None:
         loads = search.axes[0]
         kept: dict[int, bool] = {}
         for place, load in enumerate(loads):
-            runs = log.runs_of_point(search.point_by_grid_point[(load,)].digest)
+            runs = result_log.runs_of_point(search.point_by_grid_point[(load,)].digest)
             done = [run for run in runs if _is_run_done(run)]
             if done:
                 kept[place] = all(
@@ -430,7 +439,8 @@ class ListedLoadProgress:
         self.highest = loads[good] if good >= 0 else None
         self.exceeding = None if bad is None else loads[bad]
         self.runs = sum(
-            len(log.runs_of_point(point.digest)) for point in search.point_by_grid_point.values()
+            len(result_log.runs_of_point(point.digest))
+            for point in search.point_by_grid_point.values()
         )
         self.wanted: int | None = None
         if end - good > 1:
@@ -475,16 +485,18 @@ class MaxLoadProgress:
         return search.max_load_estimate()
 
 
-def max_load_progress_from_log(search: SearchSpace, log: RunResultLog) -> MaxLoadProgress | None:
+def max_load_progress_from_log(
+    search: SearchSpace, result_log: RunResultLog
+) -> MaxLoadProgress | None:
     """The search as far as it has come; None before the load without a rate is known."""
     (base,) = search.point_by_grid_point.values()
     limit = search.workload.search_goal.latency_limit
-    maxima = log.metric_values(base.digest, IOPS)
+    maxima = result_log.metric_values(base.digest, IOPS)
     if not maxima or limit is None:
         return None
     runs = [
         _load_run_of_result(run, limit)
-        for run in log.results
+        for run in result_log.results
         if is_run_of_max_load_search(search, run)
     ]
     return MaxLoadProgress(_geometric_mean(maxima), limit, runs)

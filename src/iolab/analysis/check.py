@@ -105,7 +105,7 @@ class AnswerToGrade(Record):
         valid_threshold: float | None,
         invalid_threshold: float | None,
         *,
-        more_is_worse: bool,
+        is_more_worse: bool,
     ) -> CheckAnswer:
         """The answer by what its evidence has of the number; TypeError where that has none."""
         value = self.evidence.get(number)
@@ -114,7 +114,7 @@ class AnswerToGrade(Record):
 
         def is_beyond_threshold(threshold: float | None) -> bool:
             return threshold is not None and (
-                value >= threshold if more_is_worse else value < threshold
+                value >= threshold if is_more_worse else value < threshold
             )
 
         if is_beyond_threshold(invalid_threshold):
@@ -167,7 +167,7 @@ def per_host(
             found = judge(view, host_index)
             if isinstance(found, AnswerToGrade):
                 found = found.grade(
-                    number, valid_threshold, invalid_threshold, more_is_worse=max_key is not None
+                    number, valid_threshold, invalid_threshold, is_more_worse=max_key is not None
                 )
             return (found,) if isinstance(found, CheckAnswer) else found
 

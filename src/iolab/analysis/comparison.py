@@ -107,13 +107,15 @@ def compare_sides(
     priors = _fit_pair_priors(pairs, baseline, used)
 
     def compare_metric_of_pair(
-        workload_and_axis_values: WorkloadAndAxisValues, metric: str
+        workload_and_axis_values: WorkloadAndAxisValues, metric_key: str
     ) -> Comparison:
         if same:
             return _same_session_comparison(len(pairs[workload_and_axis_values][0].results))
-        prior = priors.prior_of_point(_side_point_key(workload_and_axis_values, "baseline"), metric)
+        prior = priors.prior_of_point(
+            _side_point_key(workload_and_axis_values, "baseline"), metric_key
+        )
         return compare_pair_metric(
-            pairs[workload_and_axis_values], metric, prior, is_same_session=one_session
+            pairs[workload_and_axis_values], metric_key, prior, is_same_session=one_session
         )
 
     rows, without = compared_metrics_and_skipped_points(
@@ -318,7 +320,9 @@ def _default_history_metric_keys(
 
 
 def _history_values(
-    sessions: Sequence[ComparisonSide], workload_and_axis_values: WorkloadAndAxisValues, metric: str
+    sessions: Sequence[ComparisonSide],
+    workload_and_axis_values: WorkloadAndAxisValues,
+    metric_key: str,
 ) -> tuple[HistoryValue, ...]:
     """The sessions' values: of points whose runs may be published, and that are not 0."""
     values = []
@@ -326,7 +330,7 @@ def _history_values(
         summary = side.summaries_by_point.get(workload_and_axis_values)
         if summary is None or not summary.is_trusted:
             continue
-        figure = summary.metrics.get(metric)
+        figure = summary.metrics.get(metric_key)
         if figure is not None and figure.value is not None and figure.value > 0:
             values.append(HistoryValue(number, figure, summary.verdict_level))
     return tuple(values)

@@ -95,15 +95,15 @@ class ComparisonSide(Record, dict=True):
 
 
 def read_comparison_side(
-    name: str, reader: MeasuredSession, configuration: str | None = None
+    name: str, reader: MeasuredSession, configuration_id: str | None = None
 ) -> ComparisonSide:
     """One configuration of a session; UsageError where it is not clear which, or not there.
 
     In a session with one configuration, a workload may be named instead.
     """
     study, results = study_and_results_with_session_checks(reader)
-    workload = _name_if_workload(study, configuration)
-    chosen = _choose_configuration(name, study, None if workload else configuration)
+    workload = _name_if_workload(study, configuration_id)
+    chosen = _choose_configuration(name, study, None if workload else configuration_id)
     # A configuration that lost hosts has the points of the whole one.
     lost = {result.excluded_hosts for result in results if result.configuration == chosen.id}
     full_ids = {chosen.id.removesuffix(f" without {', '.join(names)}") for names in lost if names}
@@ -148,26 +148,26 @@ def _name_if_workload(study: Study, name: str | None) -> str | None:
     return name if is_workload else None
 
 
-def _side_of_workload(side: ComparisonSide, workload: str) -> ComparisonSide:
+def _side_of_workload(side: ComparisonSide, workload_id: str) -> ComparisonSide:
     """The side with one workload alone, under a name that those of other sides have too."""
-    configuration = replace(side.configuration, id=workload, title=workload)
+    configuration = replace(side.configuration, id=workload_id, title=workload_id)
     return replace(
         side,
         study=replace(
             side.study,
             configurations=(configuration,),
-            workloads=(replace(side.study.workload(workload), id=ANY_WORKLOAD),),
+            workloads=(replace(side.study.workload(workload_id), id=ANY_WORKLOAD),),
         ),
         configuration=configuration,
         points={
             (ANY_WORKLOAD, axis): replace(point, workload=ANY_WORKLOAD)
             for (name, axis), point in side.points.items()
-            if name == workload
+            if name == workload_id
         },
         results=tuple(
-            replace(result, workload=ANY_WORKLOAD, configuration=workload)
+            replace(result, workload=ANY_WORKLOAD, configuration=workload_id)
             for result in side.results
-            if result.workload == workload
+            if result.workload == workload_id
         ),
     )
 

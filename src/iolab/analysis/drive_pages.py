@@ -174,6 +174,6 @@ def _page_bytes(pages: Iterable[LogPage], page_number: int, length: int) -> byte
     return None
 
 
-def _page_integer(page: bytes, start: int, size: int) -> int:
+def _page_integer(page: bytes, start: int, byte_count: int) -> int:
     """A number of the page, at most one that can be stored."""
-    return min(int.from_bytes(page[start : start + size], "little"), NUMBER_MAX)
+    return min(int.from_bytes(page[start : start + byte_count], "little"), NUMBER_MAX)

@@ -556,21 +556,24 @@ def _first_unprofitable_step(
 
 
 def _is_knee_at_adverse_interval_ends(
-    point: PointSummary, other: PointSummary, axis_name: str, rate_metric_key: str
+    lower_load_point: PointSummary,
+    higher_load_point: PointSummary,
+    axis_name: str,
+    rate_metric_key: str,
 ) -> bool:
     """Whether a step that bends does so, too, at those ends of all intervals that speak against."""
-    short, long = _mean_latency_metric(point), _mean_latency_metric(other)
+    short, long = _mean_latency_metric(lower_load_point), _mean_latency_metric(higher_load_point)
     if short is None or long is None:
         return False
     least, most = (
-        _low_or_value(point.metrics[rate_metric_key]),
-        _high_or_value(other.metrics[rate_metric_key]),
+        _low_or_value(lower_load_point.metrics[rate_metric_key]),
+        _high_or_value(higher_load_point.metrics[rate_metric_key]),
     )
     before, after = _high_or_value(short), _low_or_value(long)
     if not (least > 0 and most < math.inf and 0 < before < math.inf and after > 0):
         return False
     more = WORTHWHILE_GAIN_SHARE * math.log(
-        other.load_on_axis(axis_name) / point.load_on_axis(axis_name)
+        higher_load_point.load_on_axis(axis_name) / lower_load_point.load_on_axis(axis_name)
     )
     return math.log(most / least) < more < math.log(after / before)
 
@@ -597,9 +600,9 @@ def _whole_fleet_points_by_workload_and_configuration_ids(
     return by_place
 
 
-def _do_intervals_overlap(point: PointSummary, other: PointSummary, metric_key: str) -> bool:
+def _do_intervals_overlap(first: PointSummary, second: PointSummary, metric_key: str) -> bool:
     """Whether the intervals of both meet; without intervals nothing is known to differ."""
-    a, b = point.metrics[metric_key], other.metrics[metric_key]
+    a, b = first.metrics[metric_key], second.metrics[metric_key]
     return _low_or_value(a) <= _high_or_value(b) and _low_or_value(b) <= _high_or_value(a)
 
 
@@ -662,12 +665,12 @@ class OutlyingRepeat(Record):
     others_high: float
 
 
-def outlying_repeat(results: Sequence[RunResult], metric: str) -> OutlyingRepeat | None:
+def outlying_repeat(results: Sequence[RunResult], metric_key: str) -> OutlyingRepeat | None:
     """The one of three repeats or more that is not close to the others, which are to each other."""
     values = sorted(
         (value, result.repeat)
         for result in results
-        if (value := finite_metric_value(result, metric)) is not None and value > 0
+        if (value := finite_metric_value(result, metric_key)) is not None and value > 0
     )
     if len(values) < REPEATS_FOR_INTERVAL:
         return None
@@ -680,9 +683,9 @@ def outlying_repeat(results: Sequence[RunResult], metric: str) -> OutlyingRepeat
     return None
 
 
-def _known_values(point: PointSummary, metric: str) -> list[float]:
+def _known_values(point: PointSummary, metric_key: str) -> list[float]:
     """A metric of the point's repeats, of those that have it."""
-    values = (finite_metric_value(result, metric) for result in point.results)
+    values = (finite_metric_value(result, metric_key) for result in point.results)
     return [value for value in values if value is not None]
 
 

@@ -68,8 +68,10 @@ def _searches_with_objective(
     return [search for search in searches if search.workload.search_goal.objective is objective]
 
 
-def _fit_load_curve(study: Study, search: SearchSpace, log: RunResultLog) -> LoadCurve | None:
-    axis = adaptive_curve_from_log(study, search, log)
+def _fit_load_curve(
+    study: Study, search: SearchSpace, result_log: RunResultLog
+) -> LoadCurve | None:
+    axis = adaptive_curve_from_log(study, search, result_log)
     if axis is None or len(axis.measured_loads) < POINTS_MIN:
         return None
     points = axis.curve_points()
@@ -87,26 +89,26 @@ def _fit_load_curve(study: Study, search: SearchSpace, log: RunResultLog) -> Loa
         points=points,
         saturation=saturation_load(loads, curves),
         knee=knee_load(loads, curves),
-        bounds_crossing_load=_bounds_crossing_load(search, log, measured),
+        bounds_crossing_load=_bounds_crossing_load(search, result_log, measured),
         usl_fit=law if law.fits_well else None,
     )
 
 
 def _bounds_crossing_load(
-    search: SearchSpace, log: RunResultLog, measured: Sequence[CurvePoint]
+    search: SearchSpace, result_log: RunResultLog, measured: Sequence[CurvePoint]
 ) -> float | None:
     """Where N / R_min meets X_max, in units of the axis, by the smallest load's own rate."""
     least = min(measured, key=lambda point: point.load)
-    runs = log.runs_of_point(search.point_by_grid_point[(least.load,)].digest)
+    runs = result_log.runs_of_point(search.point_by_grid_point[(least.load,)].digest)
     if not positive_metric_values(runs, search.workload.rate_metric):
         return None
     largest = max(point.rate for point in measured)
     return bounds_crossing_load(least.load / least.rate, largest)
 
 
-def _peak_search_finding(search: SearchSpace, log: RunResultLog) -> PeakSearchFinding:
-    peak = peak_search_from_log(search, log).best_point()
-    runs = log.runs_of_point(search.point_by_grid_point[peak.point].digest)
+def _peak_search_finding(search: SearchSpace, result_log: RunResultLog) -> PeakSearchFinding:
+    peak = peak_search_from_log(search, result_log).best_point()
+    runs = result_log.runs_of_point(search.point_by_grid_point[peak.point].digest)
     return PeakSearchFinding(
         search, search.workload.headline_or_rate_metric, peak, len(runs), _invalid_run_count(runs)
     )
@@ -116,21 +118,21 @@ def _invalid_run_count(runs: Iterable[RunResult]) -> int:
     return sum(run.verdict.level is VerdictLevel.INVALID for run in runs)
 
 
-def _max_load_finding(search: SearchSpace, log: RunResultLog) -> MaxLoadFinding | None:
+def _max_load_finding(search: SearchSpace, result_log: RunResultLog) -> MaxLoadFinding | None:
     trail, limit = (
-        max_load_progress_from_log(search, log),
+        max_load_progress_from_log(search, result_log),
         search.workload.search_goal.latency_limit,
     )
     if trail is None or limit is None or len(trail.runs) <= 2:
         return None
-    used = [run for run in log.results if is_run_of_max_load_search(search, run)]
+    used = [run for run in result_log.results if is_run_of_max_load_search(search, run)]
     return MaxLoadFinding(
         search, limit, trail.max_load_from_all_runs, trail.saturation, _invalid_run_count(used)
     )
 
 
-def _listed_load_finding(search: SearchSpace, log: RunResultLog) -> ListedLoadFinding | None:
-    progress = ListedLoadProgress(search, log)
+def _listed_load_finding(search: SearchSpace, result_log: RunResultLog) -> ListedLoadFinding | None:
+    progress = ListedLoadProgress(search, result_log)
     if not progress.runs:
         return None
     is_settled = progress.wanted is None

@@ -156,23 +156,23 @@ def operation_rate_keys(keys: Iterable[str], is_key_present: Callable[[str], boo
     ]
 
 
-def _has_both_values(pair: Pair, metric: str) -> bool:
-    return all(side.metric_value(metric) is not None for side in pair)
+def _has_both_values(pair: Pair, metric_key: str) -> bool:
+    return all(side.metric_value(metric_key) is not None for side in pair)
 
 
-def incomparability_reason(pair: Pair, metric: str) -> str:
+def incomparability_reason(pair: Pair, metric_key: str) -> str:
     """Why the metric cannot be compared at this point; empty when it can."""
     if (
-        metric.startswith(_LATENCIES)
+        metric_key.startswith(_LATENCIES)
         and len({_are_latencies_response_times(side) for side in pair}) > 1
     ):
         return "one side counts from when I/Os were due, the other from their submission"
     for name, side in zip(("baseline", "candidate"), pair, strict=True):
-        values = [finite_metric_value(run, metric) for run in side.results]
+        values = [finite_metric_value(run, metric_key) for run in side.results]
         if None in values:
             return f"not every run of the {name} has a value"
         if any(value is not None and value <= 0 for value in values):
-            means = " against ".join(f"{side.metric_value(metric) or 0:.3g}" for side in pair)
+            means = " against ".join(f"{side.metric_value(metric_key) or 0:.3g}" for side in pair)
             return f"a run of the {name} has the value 0, which has no ratio ({means})"
     return ""
 
@@ -183,19 +183,19 @@ def _are_latencies_response_times(side: PointSummary) -> bool:
 
 
 def compare_pair_metric(
-    pair: Pair, metric: str, prior: VariancePrior, *, is_same_session: bool
+    pair: Pair, metric_key: str, prior: VariancePrior, *, is_same_session: bool
 ) -> Comparison:
     """The candidate against the baseline by run means; `incomparability_reason` must have none.
 
     Runs of one session are paired by repeat, since a repeat is a block in which both were measured.
     """
-    better = metric_spec(metric).better
-    allowance = RATIO_ALLOWANCE + pair_log_bin_error(pair, metric)
+    better = metric_spec(metric_key).better
+    allowance = RATIO_ALLOWANCE + pair_log_bin_error(pair, metric_key)
     first, second = (
         {
             run.repeat: value
             for run in side.results
-            if (value := finite_metric_value(run, metric)) is not None
+            if (value := finite_metric_value(run, metric_key)) is not None
         }
         for side in pair
     )
@@ -213,9 +213,9 @@ def compare_pair_metric(
     return compare_unpaired(*values, better, prior, bias_allowance=allowance)
 
 
-def pair_log_bin_error(pair: Pair, metric: str) -> float:
+def pair_log_bin_error(pair: Pair, metric_key: str) -> float:
     """How far a ratio may be off for bins, a log ratio: both values are known to theirs only."""
-    return sum(pooled_log_bin_error(metric, side.results) for side in pair)
+    return sum(pooled_log_bin_error(metric_key, side.results) for side in pair)
 
 
 def _values_in_repeat_order(
@@ -357,9 +357,11 @@ class ConfigurationGains(Record, dict=True):
         """Every metric that some cell has, in their order."""
         return tuple(dict.fromkeys(cell.metric for cell in self.cells))
 
-    def cell(self, workload: str, axis_values: AxisValues, metric: str) -> ComparedMetric | None:
+    def cell(
+        self, workload_id: str, axis_values: AxisValues, metric_key: str
+    ) -> ComparedMetric | None:
         """The cell of that place and metric."""
-        return self._cells_by_workload_axis_and_metric.get((workload, axis_values, metric))
+        return self._cells_by_workload_axis_and_metric.get((workload_id, axis_values, metric_key))
 
     @cached_property
     def _cells_by_workload_axis_and_metric(
@@ -368,31 +370,31 @@ class ConfigurationGains(Record, dict=True):
         return {(cell.workload, cell.axis_values, cell.metric): cell for cell in self.cells}
 
     def cells_of_metric(
-        self, metric: str, workload: str | None = None
+        self, metric_key: str, workload_id: str | None = None
     ) -> tuple[ComparedMetric, ...]:
         """The cells of a metric, of one workload or of all."""
         return tuple(
             cell
             for cell in self.cells
-            if cell.metric == metric and workload in (None, cell.workload)
+            if cell.metric == metric_key and workload_id in (None, cell.workload)
         )
 
-    def largest_gain(self, metric: str) -> LargestGain | None:
+    def largest_gain(self, metric_key: str) -> LargestGain | None:
         """The largest gain of a metric as a share; None where no cell is better by its value."""
-        cells = self.cells_of_metric(metric)
+        cells = self.cells_of_metric(metric_key)
         best = max(cells, key=lambda cell: cell.relative_gain, default=None)
         if best is None or best.relative_gain <= 0:
             return None
         low, high = _simultaneous_interval(best, len(cells)) or (None, None)
         return LargestGain(best, len(cells), low, high)
 
-    def largest_supported_gain(self, metric: str) -> LargestGain | None:
+    def largest_supported_gain(self, metric_key: str) -> LargestGain | None:
         """The largest of the gains that are better by their verdict; None where there is none.
 
         The largest of all would often be the noisiest. Holm's correction may find a cell better
         whose interval with all others reaches below 0: that is none that can be quoted with it.
         """
-        cells = self.cells_of_metric(metric)
+        cells = self.cells_of_metric(metric_key)
         gains = [
             LargestGain(
                 cell, len(cells), *(_simultaneous_interval(cell, len(cells)) or (None, None))
@@ -453,7 +455,7 @@ class GainsByPair:
         self,
         configuration_ids: tuple[str, str],
         workload_and_axis_values: WorkloadAndAxisValues,
-        metric: str,
+        metric_key: str,
     ) -> Comparison | None:
         """The second of two configurations against the first at one place; None where unknown.
 
@@ -463,9 +465,9 @@ class GainsByPair:
             return None
         first, second = sorted(configuration_ids, key=self._order.index)
         gains = self._cached_gains_of_pair(first, second)
-        if metric not in gains.metrics:
-            gains = self._cached_gains_with_metric(first, second, metric)
-        cell = gains.cell(*workload_and_axis_values, metric)
+        if metric_key not in gains.metrics:
+            gains = self._cached_gains_with_metric(first, second, metric_key)
+        cell = gains.cell(*workload_and_axis_values, metric_key)
         if cell is None:
             return None
         return (
@@ -474,13 +476,15 @@ class GainsByPair:
             else inverted_comparison(cell.comparison)
         )
 
-    def _cached_gains_with_metric(self, first: str, second: str, metric: str) -> ConfigurationGains:
+    def _cached_gains_with_metric(
+        self, first: str, second: str, metric_key: str
+    ) -> ConfigurationGains:
         """The default comparisons of two with those of one more metric, all held together."""
-        key = (first, second, metric)
+        key = (first, second, metric_key)
         if key not in self._gains:
             usual = self._cached_gains_of_pair(first, second).cells
             own = _gains_over_baseline(
-                self._study, self._summaries, (metric,), (first, second), self._logarithms
+                self._study, self._summaries, (metric_key,), (first, second), self._logarithms
             )
             cells = (*usual, *own.cells)
             judged = apply_holm_correction([cell.comparison for cell in cells])
@@ -529,11 +533,11 @@ def _gains_over_baseline(
     )
 
     def compare_metric_of_pair(
-        workload_and_axis_values: WorkloadAndAxisValues, metric: str
+        workload_and_axis_values: WorkloadAndAxisValues, metric_key: str
     ) -> Comparison:
         pair = pairs[workload_and_axis_values]
         return compare_pair_metric(
-            pair, metric, priors.prior_of_point(pair[0].key, metric), is_same_session=True
+            pair, metric_key, priors.prior_of_point(pair[0].key, metric_key), is_same_session=True
         )
 
     cells, without = compared_metrics_and_skipped_points(

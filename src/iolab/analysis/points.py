@@ -92,9 +92,9 @@ class PointSummary(Record):
     verdict_level: VerdictLevel
     is_trusted: bool
 
-    def metric_value(self, metric: str) -> float | None:
+    def metric_value(self, metric_key: str) -> float | None:
         """The value of a metric; None where it has none."""
-        figure = self.metrics.get(metric)
+        figure = self.metrics.get(metric_key)
         return None if figure is None else figure.value
 
     def load_on_axis(self, axis_name: str) -> int:
@@ -325,9 +325,9 @@ def results_by_point(results: Iterable[RunResult]) -> dict[PointKey, list[RunRes
     return {key: sorted(runs, key=lambda run: run.repeat) for key, runs in by_point.items()}
 
 
-def positive_metric_values(runs: Iterable[RunResult], metric: str) -> list[float]:
+def positive_metric_values(runs: Iterable[RunResult], metric_key: str) -> list[float]:
     """The runs' values of a metric that have a logarithm."""
-    figures = (run.metrics.get(metric) for run in runs)
+    figures = (run.metrics.get(metric_key) for run in runs)
     return [
         figure.value
         for figure in figures
@@ -335,9 +335,9 @@ def positive_metric_values(runs: Iterable[RunResult], metric: str) -> list[float
     ]
 
 
-def finite_metric_value(result: RunResult, metric: str) -> float | None:
+def finite_metric_value(result: RunResult, metric_key: str) -> float | None:
     """A run's value of a metric, None where it has none or one that is not finite."""
-    figure = result.metrics.get(metric)
+    figure = result.metrics.get(metric_key)
     if figure is None or figure.value is None or not math.isfinite(figure.value):
         return None
     return figure.value
@@ -367,10 +367,10 @@ class PointPriors(Record):
     logarithms: KnownRunLogarithms
     """What they were fitted to."""
 
-    def prior_of_point(self, point_key: PointKey, metric: str) -> VariancePrior:
+    def prior_of_point(self, point_key: PointKey, metric_key: str) -> VariancePrior:
         """The prior of a point that these are the priors of."""
         kind, *mix = self.stratum_path_by_point[point_key]
-        strata = self.strata.get((kind, metric))
+        strata = self.strata.get((kind, metric_key))
         return NO_PRIOR if strata is None else strata.prior_of_finest_stratum(tuple(mix))
 
 
@@ -564,8 +564,8 @@ def _geometric_mean(values: Sequence[float]) -> float:
     return values[0] if len(values) == 1 else math.exp(math.fsum(logarithms(values)) / len(values))
 
 
-def _metric_values(runs: Sequence[RunResult], name: str) -> list[float]:
-    return [value for run in runs if (value := finite_metric_value(run, name)) is not None]
+def _metric_values(runs: Sequence[RunResult], metric_key: str) -> list[float]:
+    return [value for run in runs if (value := finite_metric_value(run, metric_key)) is not None]
 
 
 def _common_log_bias_allowance(name: str, runs: Iterable[RunResult]) -> float:
@@ -573,14 +573,14 @@ def _common_log_bias_allowance(name: str, runs: Iterable[RunResult]) -> float:
     return BIAS_ALLOWANCE + pooled_log_bin_error(name, runs)
 
 
-def pooled_log_bin_error(metric: str, runs: Iterable[RunResult]) -> float:
+def pooled_log_bin_error(metric_key: str, runs: Iterable[RunResult]) -> float:
     """How far values of a metric may be off for the bins that they are read from, a log ratio.
 
     Bins that an engine has of its own say how wide they are by each value's bounds.
     """
-    if metric_spec(metric).combine is not CombineRule.QUANTILE:
+    if metric_spec(metric_key).combine is not CombineRule.QUANTILE:
         return 0.0
-    figures = (run.metrics.get(metric) for run in runs)
+    figures = (run.metrics.get(metric_key) for run in runs)
     widths = [
         _bin_log_half_width(figure)
         for figure in figures
@@ -644,7 +644,7 @@ def sentinel_alarms(results: Sequence[RunResult], study: Study) -> tuple[Sentine
     return tuple(moved)
 
 
-def run_to_run_log_sd(results: Sequence[RunResult], metric: str) -> float:
+def run_to_run_log_sd(results: Sequence[RunResult], metric_key: str) -> float:
     """The standard deviation of ln of a metric between runs of a point, pooled over all points.
 
     Neighbouring runs are compared, so that ground that moves adds little to it.
@@ -652,7 +652,7 @@ def run_to_run_log_sd(results: Sequence[RunResult], metric: str) -> float:
     runs: dict[str, list[float]] = {}
     for result in results:
         if result.status is RunStatus.DONE:
-            runs.setdefault(result.digest, []).extend(positive_metric_values([result], metric))
+            runs.setdefault(result.digest, []).extend(positive_metric_values([result], metric_key))
     total, df = SD_UNKNOWN**2 * SD_UNKNOWN_DF, SD_UNKNOWN_DF
     for values in runs.values():
         squares = sorted(math.log(b / a) ** 2 / 2 for a, b in pairwise(values))
@@ -690,7 +690,7 @@ def results_with_sentinel_checks(
 def sentinel_alarm_sentence(alarm: SentinelAlarm) -> str:
     """The alarm as a sentence."""
     how = "jumped" if alarm.movement is SentinelMovement.JUMPED else "drifted"
-    change = percent_text(math.expm1(alarm.log_ratio), signed=True)
+    change = percent_text(math.expm1(alarm.log_ratio), is_signed=True)
     return (
         f"The sentinel {how} by {change} between runs {alarm.last_trusted_order} and "
         f"{alarm.moved_order}."

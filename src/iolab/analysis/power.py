@@ -360,9 +360,9 @@ def _power_uses_to_sum_over_machines(
     return [use for name in names for use in counted[name]]
 
 
-def _target_drives(view: RunView, host: str) -> frozenset[str]:
+def _target_drives(view: RunView, host_name: str) -> frozenset[str]:
     """The devices at the bottom of a host's target; empty where they are not known."""
-    facts = next((view.facts_of_host(each) for each in view.hosts if each.host == host), None)
+    facts = next((view.facts_of_host(each) for each in view.hosts if each.host == host_name), None)
     if facts is None or facts.target is None:
         return frozenset()
     return frozenset(names_of_devices_on_no_other(facts.target.devices, facts))

@@ -136,9 +136,9 @@ def _predict_curve(
     )
 
 
-def _run_count_behind_rate(point: PointSummary, metric: str) -> int:
+def _run_count_behind_rate(point: PointSummary, metric_key: str) -> int:
     """How many runs its rate is the mean of."""
-    return point.metrics[metric].n or 1
+    return point.metrics[metric_key].n or 1
 
 
 def _no_prediction_reason(
@@ -191,15 +191,15 @@ def _is_limiting_when_full(resource_use: ResourceUse) -> bool:
     return resource_use.resource.value in {"port", "processors"}
 
 
-def _measured_load(point: PointSummary, axis_name: str, metric: str) -> MeasuredLoad:
-    figure = point.metrics[metric]
-    values = positive_metric_values(point.results, metric)
+def _measured_load(point: PointSummary, axis_name: str, metric_key: str) -> MeasuredLoad:
+    figure = point.metrics[metric_key]
+    values = positive_metric_values(point.results, metric_key)
     width = 0.0
     if figure.low is not None and figure.high is not None and figure.low > 0:
         width = math.log(figure.high / figure.low) / 2
     return MeasuredLoad(
         load=point.load_on_axis(axis_name),
-        rate=point.metric_value(metric) or 0.0,
+        rate=point.metric_value(metric_key) or 0.0,
         log_rate_sd=stdev(map(math.log, values)) if len(values) > 1 else 0.0,
         run_count=max(len(values), 1),
         relative_half_width=width,

@@ -269,13 +269,13 @@ def _fleet_with_single_client(
             yield FleetAndSingleClient(single, fleet, times, kept)
 
 
-def _is_subset_of_hosts(configuration: Configuration, other: Configuration) -> bool:
+def _is_subset_of_hosts(smaller: Configuration, larger: Configuration) -> bool:
     """Whether the first is the second with fewer of its hosts, and nothing else differs."""
-    bare = [replace(owner, id="", title="", hosts=()) for owner in (configuration, other)]
+    bare = [replace(owner, id="", title="", hosts=()) for owner in (smaller, larger)]
     return (
         bare[0] == bare[1]
-        and bool(configuration.hosts)
-        and (set(configuration.hosts) < set(other.hosts) or not other.hosts)
+        and bool(smaller.hosts)
+        and (set(smaller.hosts) < set(larger.hosts) or not larger.hosts)
     )
 
 

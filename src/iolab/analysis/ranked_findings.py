@@ -206,10 +206,10 @@ def relative_lead_of_cell(cell: ComparedMetric) -> float:
     return relative_gain_of_ratio(1 / cell.comparison.ratio, cell.better)
 
 
-def _is_reason_for_metric(reason: str, metric: str) -> bool:
+def _is_reason_for_metric(reason: str, metric_key: str) -> bool:
     """Whether a reason is of a whole cell or of this metric of it, by which it then begins."""
     name, colon, _ = reason.partition(": ")
-    return not colon or name == metric
+    return not colon or name == metric_key
 
 
 def _load_on_axis(cell: ComparedMetric, axis_name: str) -> int:
@@ -437,19 +437,19 @@ class _MeasuredConfigurations(Record):
             own.verdict is ComparisonVerdict.WORSE for own in compared.values()
         )
 
-    def _comparison(self, measure: Measure, leader: str, other: str) -> Comparison | None:
-        first, second = self._common_repeats(leader), self._common_repeats(other)
+    def _comparison(self, measure: Measure, leader_id: str, trailing_id: str) -> Comparison | None:
+        first, second = self._common_repeats(leader_id), self._common_repeats(trailing_id)
         both = [repeat for repeat in first if repeat in second]
         if len(both) > 1:
-            pairs = [measure(self._rates_of_repeat((leader, other), key)) for key in both]
+            pairs = [measure(self._rates_of_repeat((leader_id, trailing_id), key)) for key in both]
             return compare_paired(
-                [scores[leader] for scores in pairs], [scores[other] for scores in pairs]
+                [scores[leader_id] for scores in pairs], [scores[trailing_id] for scores in pairs]
             )
         if not first or not second:
             return None
         own, others = (
             [measure(self._rates_of_repeat((owner,), key))[owner] for key in keys]
-            for owner, keys in ((leader, first), (other, second))
+            for owner, keys in ((leader_id, first), (trailing_id, second))
         )
         return compare_unpaired(own, others)
 

@@ -86,9 +86,9 @@ def _scalings_of_workload(
             yield HostScaling(workload, configuration, fixed, metric, steps, law)
 
 
-def _are_intervals_narrow(curve: Sequence[PointSummary], metric: str) -> bool:
+def _are_intervals_narrow(curve: Sequence[PointSummary], metric_key: str) -> bool:
     """Whether every interval is narrow enough for a law to be wrong."""
-    figures = [point.metrics[metric] for point in curve]
+    figures = [point.metrics[metric_key] for point in curve]
     return all(
         figure.value is not None
         and figure.low is not None
@@ -99,7 +99,7 @@ def _are_intervals_narrow(curve: Sequence[PointSummary], metric: str) -> bool:
 
 
 def _scaling_steps(
-    study: Study, curve: Sequence[PointSummary], metric: str
+    study: Study, curve: Sequence[PointSummary], metric_key: str
 ) -> Iterator[ScalingStep]:
     first = curve[0]
     priors = fit_point_priors({point.key: point.results for point in curve}, study)
@@ -109,14 +109,14 @@ def _scaling_steps(
     for point in curve[1:]:
         each = first.load_on_axis(HOSTS_AXIS) / point.load_on_axis(HOSTS_AXIS)
         pair = (first, point)
-        if incomparability_reason(pair, metric) or not (first.is_trusted and point.is_trusted):
-            values = [side.metrics[metric].value or 0.0 for side in pair]
+        if incomparability_reason(pair, metric_key) or not (first.is_trusted and point.is_trusted):
+            values = [side.metrics[metric_key].value or 0.0 for side in pair]
             yield ScalingStep(
                 point.load_on_axis(HOSTS_AXIS), point, Metric(values[1] / values[0] * each, "share")
             )
             continue
         ratio = compare_pair_metric(
-            pair, metric, priors.prior_of_point(first.key, metric), is_same_session=True
+            pair, metric_key, priors.prior_of_point(first.key, metric_key), is_same_session=True
         )
         low, high = (None if end is None else end * each for end in (ratio.low, ratio.high))
         share = Metric(ratio.ratio * each, "share", low, high, len(point.results))

@@ -863,7 +863,7 @@ def _log_p99s(second_histograms: PerSecondHistograms) -> Floats:
     return np.asarray(np.log(np.interp(np.arange(p99s.size), known, p99s[known])))
 
 
-class _LevelSeries(Record):
+class _SeriesWithChangePoints(Record):
     """Values of each second, those of the first phase, and where the level changes."""
 
     values: Floats
@@ -871,7 +871,7 @@ class _LevelSeries(Record):
     changes: tuple[ChangePoint, ...]
 
     @classmethod
-    def of_values(cls, values: Floats, first_phase: slice) -> _LevelSeries:
+    def of_values(cls, values: Floats, first_phase: slice) -> _SeriesWithChangePoints:
         """The series with its changes."""
         baseline = values[first_phase]
         noise = max(NOISE_MIN, level_noise_sd(values, baseline))
@@ -880,7 +880,7 @@ class _LevelSeries(Record):
 
 def _change_detection_series(
     second_histograms: PerSecondHistograms, scenario: ScenarioOutcome, *, is_paced: bool
-) -> tuple[_LevelSeries, ...]:
+) -> tuple[_SeriesWithChangePoints, ...]:
     """What is at the baseline's level when all is as before; the first tells of changes.
 
     A fixed rate is flat but for what a stall takes from it, so that its p99 tells most.
@@ -891,7 +891,7 @@ def _change_detection_series(
         else (_log_rates(second_histograms),)
     )
     first_phase = second_histograms.phase_seconds_slice(scenario.phases[0])
-    return tuple(_LevelSeries.of_values(values, first_phase) for values in all_values)
+    return tuple(_SeriesWithChangePoints.of_values(values, first_phase) for values in all_values)
 
 
 def _series_change(
@@ -956,7 +956,7 @@ def _nearest_event_text(
 
 def _seconds_to_baseline(
     second_histograms: PerSecondHistograms,
-    levels: Sequence[_LevelSeries],
+    levels: Sequence[_SeriesWithChangePoints],
     fault: EventOutcome,
     phases: Sequence[PhaseFigures],
 ) -> Metric | None:
@@ -997,7 +997,9 @@ def _is_surely_worse_than_baseline(phase: PhaseFigures) -> bool:
     return is_slower or (share.high is not None and share.high < 1 - BAND_MIN)
 
 
-def _seconds_until_back_in_baseline_band(level_series: _LevelSeries, from_s: float) -> Metric:
+def _seconds_until_back_in_baseline_band(
+    level_series: _SeriesWithChangePoints, from_s: float
+) -> Metric:
     """From then to the change after which the series stays in the baseline's band.
 
     Of a run that ended before that it is more than until its end, or until that change where it

@@ -140,11 +140,11 @@ class SlowIoTelemetry:
             return 0.0
         return float((table.bytes[chosen] / (table.span_ns[chosen] / NS_PER_S)).max())
 
-    def _metric_maximum(self, scope: str, metric: str, span: tuple[int, int]) -> float:
+    def _metric_maximum(self, scope: str, metric_key: str, span: tuple[int, int]) -> float:
         chosen = (
             counter
             for counter in self._series
-            if counter.scope == scope and counter.metric == metric
+            if counter.scope == scope and counter.metric == metric_key
         )
         return max((_series_maximum(counter, span) for counter in chosen), default=0.0)
 

@@ -251,7 +251,7 @@ def _unsteady_reasons(decision: StoppingDecision, settings: StoppingRuleSettings
         case StoppingStatus.TRANSIENT:
             yield (
                 "The second half's rate differs by "
-                f"{percent_text(decision.relative_halves_difference, signed=True)} from the "
+                f"{percent_text(decision.relative_halves_difference, is_signed=True)} from the "
                 f"first's, ±{percent_text(settings.equivalence * settings.precision)} may."
             )
         case StoppingStatus.CYCLE:
@@ -290,9 +290,9 @@ class FleetStoppingRule:
         self._done = 0.0
         self._waiting = len(self._lines)
 
-    def add_interval(self, host: str, end_real_ns: int, span_ns: int, io_count: int) -> None:
+    def add_interval(self, host_name: str, end_real_ns: int, span_ns: int, io_count: int) -> None:
         """Take a host's next interval, on the controller's clock."""
-        line = self._lines[host]
+        line = self._lines[host_name]
         first, before_ns = line.end_ns is None, line.end_ns or 0
         line.add_interval(end_real_ns, span_ns, io_count)
         now_ns = line.end_ns or 0

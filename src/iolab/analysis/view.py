@@ -226,7 +226,7 @@ class RunView(Record, dict=True):
         host_index: int,
         scope: str,
         device_name: str | None,
-        metric: str,
+        metric_key: str,
         window: Window | None = None,
     ) -> float | None:
         """The mean over the measured window of one host's telemetry, None where it is not known.
@@ -237,16 +237,21 @@ class RunView(Record, dict=True):
         """
         window = window or self.measured_window(host_index)
         return self.mean_telemetry_of_named_host(
-            self.hosts[host_index].host, scope, device_name, metric, window
+            self.hosts[host_index].host, scope, device_name, metric_key, window
         )
 
     def mean_telemetry_of_named_host(
-        self, host: str, scope: str, device_name: str | None, metric: str, window: Window | None
+        self,
+        host_name: str,
+        scope: str,
+        device_name: str | None,
+        metric_key: str,
+        window: Window | None,
     ) -> float | None:
         """The same of any host by its name, watched ones too; None without a window."""
         values: list[Floats] = []
         weights: list[Floats] = []
-        for series in self.counter_series(host, scope, metric):
+        for series in self.counter_series(host_name, scope, metric_key):
             if window is None or (device_name is not None and series.name != device_name):
                 continue
             shared = self.step_overlap_ns(series, window)
@@ -257,9 +262,11 @@ class RunView(Record, dict=True):
             return None
         return float(np.average(np.concatenate(values), weights=np.concatenate(weights)))
 
-    def counter_series(self, host: str, scope: str, metric: str) -> tuple[CounterSeries, ...]:
+    def counter_series(
+        self, host_name: str, scope: str, metric_key: str
+    ) -> tuple[CounterSeries, ...]:
         """A host's series of one metric, of every device, core, port or guest that has it."""
-        return self._series_by_place.get((host, scope, metric), ())
+        return self._series_by_place.get((host_name, scope, metric_key), ())
 
     def step_overlap_ns(self, series: CounterSeries, window: Window) -> Ints:
         """How much of each step of a series lies in the window, 0 for those beside it."""

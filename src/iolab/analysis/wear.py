@@ -149,13 +149,13 @@ def drive_counter_changes(view: RunView, host_index: int) -> Iterator[DriveCount
         )
 
 
-def is_same_drive(reading: DriveReading, other: DriveReading) -> bool:
+def is_same_drive(first_reading: DriveReading, second_reading: DriveReading) -> bool:
     """Whether two block devices of a host are namespaces of one NVMe subsystem.
 
     Vendor, model and serial number together are its own (NVMe base specification, 5.1.13); a drive
     with two controllers is one.
     """
-    first, second = reading.identity, other.identity
+    first, second = first_reading.identity, second_reading.identity
     if first is None or second is None or not first.serial:
         return False
     return (first.vendor, first.model, first.serial) == (

@@ -520,7 +520,7 @@ def history(
         ]
         print_document(output_format, document, rows)
     else:
-        print_renderables(*history_lines(tracked, details=details))
+        print_renderables(*history_lines(tracked, has_details=details))
 
 
 def _read_session_sides(names: Sequence[str]) -> list[ComparisonSide]:
@@ -552,7 +552,7 @@ def _read_session_sides(names: Sequence[str]) -> list[ComparisonSide]:
 
 
 def _read_session_side_or_warn(
-    session: Path, configuration: str | None, *, is_named_by_user: bool
+    session: Path, configuration_id: str | None, *, is_named_by_user: bool
 ) -> ComparisonSide | None:
     """The side of a session; None with a message where it cannot be read.
 
@@ -562,7 +562,7 @@ def _read_session_side_or_warn(
     from iolab.store.verify import damage_from_error
 
     try:
-        return read_comparison_side(str(session), open_session(session), configuration)
+        return read_comparison_side(str(session), open_session(session), configuration_id)
     except StoreError as error:
         note_and_print_left_out_session(session, damage_from_error(session, "the session", error))
         return None
@@ -589,7 +589,7 @@ def _session_itself_or_sessions_inside(directory: Path) -> list[Path]:
     return sessions
 
 
-def history_lines(history: SessionHistory, *, details: bool) -> Iterator[RenderableType]:
+def history_lines(history: SessionHistory, *, has_details: bool) -> Iterator[RenderableType]:
     """The sessions, the series and what each tells, and what else changed when one did."""
     from iolab.report.comparison import history_summary_sentence, metric_changes_text
     from iolab.report.numbers import metric_value_text, point_text, utc_minute_text
@@ -628,7 +628,7 @@ def history_lines(history: SessionHistory, *, details: bool) -> Iterator[Rendera
     yield ""
     for series in history.metric_histories:
         yield from _change_point_lines(history, series)
-    if details:
+    if has_details:
         for series in history.metric_histories:
             yield section_title(
                 f"{point_text(series.workload, series.axis_values)}: "
@@ -680,7 +680,7 @@ def _metric_history_table(history: SessionHistory, metric_history: MetricHistory
             literal_text(utc_minute_text(history.sessions[value.session_index].created_real_ns)),
             literal_text(history.sessions[value.session_index].name),
             metric_value_text(value.metric),
-            interval_and_runs_text(value.metric, bare_rate=True),
+            interval_and_runs_text(value.metric, is_rate_unit_omitted=True),
             styled_verdict(value.verdict_level),
             "changed" if number in before else "",
         ]

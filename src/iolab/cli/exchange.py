@@ -120,7 +120,7 @@ def import_(
     _print_first_sentences([copy.message for copy in files_read.duplicate_runs])
     runs = join_clients_of_same_load(files_read.runs) if clients else files_read.runs
     runs = (*(run for row in rows for run in row.runs), *runs)
-    session = plan_imported_session(runs, configuration=configuration, title=configuration)
+    session = plan_imported_session(runs, configuration_id=configuration, title=configuration)
     if not clients:
         _print_first_sentences([assumed.message for assumed in find_assumed_repeats(session.runs)])
     facts: dict[str, HostFacts] = {}
@@ -241,7 +241,13 @@ def export(
 
     if out is not None:
         require_valid_output_path(out)
-    rows = _export_row_kind(kind, points=points, nodes=nodes, seconds=seconds, slow_ios=slow_ios)
+    rows = _export_row_kind(
+        kind,
+        has_points_option=points,
+        has_nodes_option=nodes,
+        has_seconds_option=seconds,
+        has_slow_ios_option=slow_ios,
+    )
     written = rows.value
     reader = open_session(session)
     if kind is ExportFormat.PARQUET and out is None:
@@ -313,14 +319,19 @@ def _print_or_write_export(text: str, out: Path | None) -> None:
 
 
 def _export_row_kind(
-    export_format: ExportFormat, *, points: bool, nodes: bool, seconds: bool, slow_ios: bool
+    export_format: ExportFormat,
+    *,
+    has_points_option: bool,
+    has_nodes_option: bool,
+    has_seconds_option: bool,
+    has_slow_ios_option: bool,
 ) -> RowKind:
     """The rows that the options ask for; UsageError where they do not go together."""
     asked = {
-        "--points": points,
-        "--nodes": nodes,
-        "--seconds": seconds,
-        "--slow-ios": slow_ios,
+        "--points": has_points_option,
+        "--nodes": has_nodes_option,
+        "--seconds": has_seconds_option,
+        "--slow-ios": has_slow_ios_option,
     }
     options = [name for name, wanted in asked.items() if wanted]
     if len(options) > 1:
@@ -332,13 +343,13 @@ def _export_row_kind(
             f"{options[0]} chooses the rows of CSV and Parquet, not of {export_format.value}.",
             "Leave it out: json has points, runs and nodes, and markdown points and runs.",
         )
-    if slow_ios:
+    if has_slow_ios_option:
         return RowKind.SLOW_IOS
-    if seconds:
+    if has_seconds_option:
         return RowKind.SECONDS
-    if nodes:
+    if has_nodes_option:
         return RowKind.NODES
-    return RowKind.POINTS if points else RowKind.RESULTS
+    return RowKind.POINTS if has_points_option else RowKind.RESULTS
 
 
 def _export_columns(reader: SessionReader, rows: RowKind) -> Mapping[str, Sequence[ExportValue]]:

@@ -235,7 +235,7 @@ def _result_lines(results: Sequence[RunResult], width: int) -> Iterator[Text]:
             text.append(f"  {rates}")
         else:
             cells = (
-                metric_value_text(result.metrics.get("iops"), bare_rate=True),
+                metric_value_text(result.metrics.get("iops"), is_rate_unit_omitted=True),
                 metric_value_text(result.metrics.get("bw_bytes_per_s")),
                 metric_value_text(result.metrics.get("lat_ns_mean")),
             )
@@ -407,9 +407,9 @@ class LinesView(LiveView):
         return f"run {run.order}/{self._progress.run_count} {_run_name(run.point, run.repeat)}"
 
 
-def choose_live_view(initial_progress: SessionProgress, *, quiet: bool) -> LiveView:
+def choose_live_view(initial_progress: SessionProgress, *, is_quiet: bool) -> LiveView:
     """The view that fits standard error."""
-    if quiet:
+    if is_quiet:
         return LiveView()
     return PanelView(initial_progress) if sys.stderr.isatty() else LinesView(initial_progress)
 

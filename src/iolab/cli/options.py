@@ -641,7 +641,7 @@ def with_study_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def load_study(
-    options: StudyOptions, *, path_required: bool = True, assignments: Sequence[str] = ()
+    options: StudyOptions, *, is_path_required: bool = True, assignments: Sequence[str] = ()
 ) -> Study:
     """The study that a command line names; UsageError or StudyError with every fault.
 
@@ -675,7 +675,7 @@ def load_study(
         None if path is None else str(Path(path).absolute()),
         options.scale,
         overrides,
-        path_required,
+        is_path_required,
         None if options.hosts is None else read_inventory(options.hosts),
         options.device,
         options.serial,

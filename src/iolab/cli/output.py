@@ -490,7 +490,7 @@ def open_session(directory: Path) -> SessionReader:
     from iolab.store.reader import SessionReader
 
     def report_damage(damage: Damage) -> None:
-        note_and_print_left_out_session(directory, damage, imported=_is_imported(reader))
+        note_and_print_left_out_session(directory, damage, is_imported=_is_imported(reader))
 
     reader = SessionReader(directory, report_damage)
     reader.damage_of_documents_except_plan()
@@ -505,16 +505,16 @@ def _is_imported(reader: SessionReader) -> bool:
 
 
 def note_and_print_left_out_session(
-    directory: Path, damage: Damage, *, imported: bool = False
+    directory: Path, damage: Damage, *, is_imported: bool = False
 ) -> None:
-    """Tell what is damaged, and what to do; what was `imported` cannot be measured again."""
+    """Tell what is damaged, and what to do; what was `is_imported` cannot be measured again."""
     from iolab.cli.invocation import quoted_iolab_command
     from iolab.store.verify import RESTORE_HINT, RESTORE_IMPORT_HINT
 
     if damage.hint == RESTORE_HINT:
         again = quoted_iolab_command("resume", str(directory))
         hint = RESTORE_HINT.replace("iolab resume", again)
-        damage = replace(damage, hint=RESTORE_IMPORT_HINT if imported else hint)
+        damage = replace(damage, hint=RESTORE_IMPORT_HINT if is_imported else hint)
     _LEFT_OUT_SESSIONS.append(directory)
     if len(_LEFT_OUT_SESSIONS) <= DAMAGED_SHOWN_MAX:
         print_message(one_line(f"{directory}: damaged, left out: {damage}"))

@@ -173,7 +173,7 @@ def check(
     options = StudyOptions(
         study, path, hosts=hosts, scale=scale, sets=sets, server=server, engine=engine
     )
-    read = load_study(options, path_required=False)
+    read = load_study(options, is_path_required=False)
     plan = make_plan(read, study_kinds_used_by(read))
     forecast = forecast_verdicts(read, plan, study_kinds_used_by(read))
     if as_json:
@@ -229,7 +229,7 @@ def plan(
     from iolab.study.schedule import make_plan
 
     reader = _session_in_place_of_study(options)
-    read = reader.study if reader else load_study(options, path_required=not offline)
+    read = reader.study if reader else load_study(options, is_path_required=not offline)
     plan = (
         with_recomputed_demand(read, reader.plan)
         if reader
@@ -256,7 +256,7 @@ def plan(
             read,
             plan,
             facts,
-            summary=summary,
+            is_summary=summary,
             refusal=refusal,
             results=results,
             event_notes=host_notes,

@@ -52,7 +52,7 @@ def plan_lines(
     plan: Plan,
     facts_by_target: Mapping[str, HostFacts] | None,
     *,
-    summary: bool = False,
+    is_summary: bool = False,
     refusal: IolabError | None = None,
     results: Sequence[RunResult] = (),
     event_notes: Sequence[str] = (),
@@ -60,7 +60,7 @@ def plan_lines(
     """The runs in their order, then the cost with its reasons; facts when hosts were surveyed.
 
     `event_notes` are what hosts say of events. Bytes are forecast at the rates of `results`, which
-    are of finished runs of the plan. As a `summary` a row for each workload. The first line is the
+    are of finished runs of the plan. A summary has a row for each workload. The first line is the
     cost as a whole, or why the plan cannot run; no verdict is forecast then.
     """
     plan = study_kinds_used_by(study).plan_with_demand_from_facts(study, plan, facts_by_target)
@@ -76,13 +76,13 @@ def plan_lines(
     if study.question:
         yield literal_text(study.question)
     yield ""
-    yield _workload_table(study, plan) if summary else _planned_run_table(study, plan)
+    yield _workload_table(study, plan) if is_summary else _planned_run_table(study, plan)
     yield ""
     is_refused = refusal is not None
     rows = list(_cost_rows(study, plan, facts_by_target, writes, is_refused=is_refused))
     rows += [("note", Text(one_line(note), "yellow")) for note in event_notes]
     yield name_value_grid(rows)
-    if summary:
+    if is_summary:
         return
     yield ""
     yield section_title(f"Time: {demand_duration_text(plan.demand)}")
@@ -332,7 +332,7 @@ def _phase_and_event_rows(study: Study) -> Iterator[tuple[str, Text | str]]:
     consents = [
         f"{option} {name}"
         for option, is_destructive in (("--event", False), ("--destroy", True))
-        for name in scenario.event_consent_names(destructive=is_destructive)
+        for name in scenario.event_consent_names(is_destructive=is_destructive)
     ]
     if consents:
         yield "consent", one_line(" ".join(consents))

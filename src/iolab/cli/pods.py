@@ -106,7 +106,7 @@ async def temporary_session_pods(
             await _create_pods_if_new_and_wait(fleet, await asyncio.shield(acquisition), notify)
             yield await _with_device_serials(study, fleet)
             if fleet.keep:
-                await renew_lease_or_keep_pods(fleet, keep=True)
+                await renew_lease_or_keep_pods(fleet, does_keep_pods=True)
                 is_kept = True
         finally:
             renewal.cancel()

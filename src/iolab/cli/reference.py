@@ -262,7 +262,7 @@ def audit(
         ]
         print_document(output_format, {"format": 1, "sets": documents}, rows)
     else:
-        print_renderables(*_audit_lines(audits, details=details))
+        print_renderables(*_audit_lines(audits, has_details=details))
     worst = max(
         (_worst_agreement(audited) for audited in audits),
         key=attrgetter("severity"),
@@ -330,7 +330,7 @@ def _worst_agreement(audited_set: AuditedSet) -> Agreement:
     return max(levels, key=attrgetter("severity"), default=Agreement.AGREES)
 
 
-def _audit_lines(audits: Sequence[AuditedSet], *, details: bool) -> Iterator[RenderableType]:
+def _audit_lines(audits: Sequence[AuditedSet], *, has_details: bool) -> Iterator[RenderableType]:
     """For each set what is wrong or doubtful, then how much agrees; with details that too."""
     from rich.text import Text
 
@@ -342,7 +342,9 @@ def _audit_lines(audits: Sequence[AuditedSet], *, details: bool) -> Iterator[Ren
             yield ""
         yield section_title(audited.name)
         yield literal_text(audited.source, "dim")
-        shown = [outcome for outcome in audited.outcomes if details or outcome.agreement.severity]
+        shown = [
+            outcome for outcome in audited.outcomes if has_details or outcome.agreement.severity
+        ]
         rows = [
             [
                 Text(outcome.agreement.value, _STYLES[outcome.agreement.value]),

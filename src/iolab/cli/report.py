@@ -157,7 +157,7 @@ def report(
     source = _open_sessions(sessions, allow_differences=allow_differences)
     beside = _published_comparison_sections(against) if against else ()
     if predict:
-        beside += _prediction_sections(source, predict, extrapolate=extrapolate)
+        beside += _prediction_sections(source, predict, does_extrapolate=extrapolate)
     written = write_report_files(source, wanted, paper, beside, text)
     if as_json:
         # One form is told as it always was.
@@ -321,7 +321,7 @@ def _published_comparison_sections(set_argument: str) -> tuple[SectionMaker, ...
 
 
 def _prediction_sections(
-    source: StoredSessionReader, requested_load_texts: Sequence[str], *, extrapolate: bool
+    source: StoredSessionReader, requested_load_texts: Sequence[str], *, does_extrapolate: bool
 ) -> tuple[SectionMaker, ...]:
     """The section of those loads; UsageError for what is none, or varied by no workload."""
     from iolab.cli.predict import AXES
@@ -351,7 +351,7 @@ def _prediction_sections(
                 f"No workload of the session varies {quote_value(AXES[name])}.",
                 "Ask for an axis that its study has.",
             )
-        loads.append(RequestedLoad(AXES[name], int(number), allow_any_distance=extrapolate))
+        loads.append(RequestedLoad(AXES[name], int(number), allow_any_distance=does_extrapolate))
     return (
         partial(
             predictions_section, loads, create_first_run_resources_reader(source, analysis_kinds())

@@ -248,11 +248,11 @@ def closing_lines(
     results: Sequence[RunResult],
     directory: str,
     *,
-    unfinished: bool = False,
+    is_unfinished: bool = False,
 ) -> Iterator[RenderableType]:
     """How sure the answer is, what limits it, and the next command.
 
-    Of an `unfinished` session that is to continue it.
+    Of an `is_unfinished` session that is to continue it.
     """
     rows: list[tuple[str, Text | str]] = [
         ("Sure", literal_text(answer.confidence_text)),
@@ -264,7 +264,7 @@ def closing_lines(
     yield name_value_grid(rows)
     against = answer.objections
     explain = [quoted_iolab_command("explain", against[0].code)] if against else []
-    resume = [resume_command(directory)] if unfinished else []
+    resume = [resume_command(directory)] if is_unfinished else []
     commands = [*resume, quoted_iolab_command("report", directory), *explain]
     together = "; ".join(commands)
     if len(_NEXT_LABEL) + len(together) <= _TOGETHER_MAX:

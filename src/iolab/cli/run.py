@@ -140,7 +140,9 @@ def require_event_consent(
     options = {
         name: option
         for option, is_destructive in (("--event", False), ("--destroy", True))
-        for name in (scenario.event_consent_names(destructive=is_destructive) if scenario else ())
+        for name in (
+            scenario.event_consent_names(is_destructive=is_destructive) if scenario else ()
+        )
     }
     for option, texts in (("--event", event_option_names), ("--destroy", destroy_option_names)):
         for text in texts:

@@ -324,7 +324,7 @@ def run_session_showing_progress(request: SessionRequest, options: RunOptions) -
 
     An error that ends the session is raised again after the results so far were shown.
     """
-    view = choose_live_view(_initial_progress(request), quiet=options.quiet)
+    view = choose_live_view(_initial_progress(request), is_quiet=options.quiet)
     view.open()
     try:
         return asyncio.run(run_session_with_view(request, view))

@@ -103,7 +103,7 @@ def session_screen_lines(
         screen.points,
         screen.results,
         screen.directory,
-        unfinished=screen.is_unfinished,
+        is_unfinished=screen.is_unfinished,
     )
     end = rendered_lines("", *closing)
     room = None if height is None or screen.is_full_output else height - len(top) - len(end)
@@ -141,7 +141,7 @@ def _contents_results_and_details_lines(
 def _all_result_renderables(screen: SessionScreen) -> Iterator[RenderableType]:
     study, results = screen.study, screen.results
     yield from result_lines(study, results, screen.points, with_run_rows=screen.has_repeats)
-    tables = [drive_wear_table(results, only_known_amplification=not screen.has_details)]
+    tables = [drive_wear_table(results, does_omit_unknown_amplification=not screen.has_details)]
     tables += [meter_power_table(results)] if screen.has_details else []
     for table in tables:
         if table:

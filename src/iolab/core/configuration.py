@@ -102,11 +102,14 @@ class AxisSampling(StrEnum):
     """As many as tell the others."""
 
 
-def latency_limit_metric_text(metric: str) -> str:
+def latency_limit_metric_text(metric_key: str) -> str:
     """A limit's metric as studies write it: `read p99`, `prefix-load p99`."""
-    way, start, key = metric.rpartition("lat_ns_")
+    way, start, key = metric_key.rpartition("lat_ns_")
     names = [name for name, limited in LATENCY_METRIC_KEYS.items() if limited == f"{start}{key}"]
-    return " ".join([*([way.removesuffix("_").replace("_", "-")] if way else []), *names]) or metric
+    return (
+        " ".join([*([way.removesuffix("_").replace("_", "-")] if way else []), *names])
+        or metric_key
+    )
 
 
 class LatencyLimit(Record):

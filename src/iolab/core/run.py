@@ -68,9 +68,9 @@ class Point(Record):
     per_node: int = 0
     host_count: int = 0
 
-    def job_on_host(self, host: str) -> AnyJob:
+    def job_on_host(self, host_name: str) -> AnyJob:
         """The job as that client runs it."""
-        return self.job.with_numjobs(dict(self.host_numjobs).get(host))
+        return self.job.with_numjobs(dict(self.host_numjobs).get(host_name))
 
     @property
     def title_text(self) -> str:

@@ -305,7 +305,7 @@ class ScenarioPlan(Record):
         """The clients that make a neighbour's load and not the measured one."""
         return frozenset(name for event in self.events for name in event.hosts)
 
-    def event_consent_names(self, *, destructive: bool) -> tuple[str, ...]:
+    def event_consent_names(self, *, is_destructive: bool) -> tuple[str, ...]:
         """How each event of either kind is named on the command line: `lose@node-2`.
 
         A load that begins, or is limited, needs no consent.
@@ -314,7 +314,7 @@ class ScenarioPlan(Record):
         return tuple(
             f"{event.id}@{action.host}"
             for event, action in actions
-            if action.destructive is destructive
+            if action.destructive is is_destructive
         )
 
 
@@ -466,9 +466,9 @@ class ScenarioOutcome(Record):
     first_readbacks: tuple[Readback, ...] = ()
     earlier_readbacks: tuple[Readback, ...] = ()
 
-    def earlier_lost_blocks(self, host: str) -> int:
+    def earlier_lost_blocks(self, host_name: str) -> int:
         """How many blocks of a host an earlier repeat had lost: most are found again."""
-        return next((r.lost_blocks for r in self.earlier_readbacks if r.host == host), 0)
+        return next((r.lost_blocks for r in self.earlier_readbacks if r.host == host_name), 0)
 
     def newly_lost_blocks(self, readback: Readback) -> int | None:
         """How many blocks this repeat lost, at least; None where that is not known."""

@@ -47,20 +47,20 @@ def _claim_name(host: HostFacts) -> str:
     return f"{pod.namespace}/{pod.claim}" if pod and pod.claim else ""
 
 
-def _has_same_storage(first: HostFacts, other: HostFacts) -> bool:
-    return bool(_common_target_devices(first, other)) or (
+def _has_same_storage(first: HostFacts, second: HostFacts) -> bool:
+    return bool(_common_target_devices(first, second)) or (
         first.pod is not None
-        and other.pod is not None
-        and first.pod.shared_volume_key == other.pod.shared_volume_key != ()
+        and second.pod is not None
+        and first.pod.shared_volume_key == second.pod.shared_volume_key != ()
     )
 
 
-def _common_target_devices(first: HostFacts, other: HostFacts) -> tuple[str, ...]:
+def _common_target_devices(first: HostFacts, second: HostFacts) -> tuple[str, ...]:
     """Devices below both targets, where both count by one kernel."""
     boot = first.kernel.boot_id
-    if not boot or boot != other.kernel.boot_id or first.target is None or other.target is None:
+    if not boot or boot != second.kernel.boot_id or first.target is None or second.target is None:
         return ()
-    return tuple(name for name in first.target.devices if name in other.target.devices)
+    return tuple(name for name in first.target.devices if name in second.target.devices)
 
 
 def _shared_storage_and_node_text(facts_by_host: Mapping[str, HostFacts], names: list[str]) -> str:

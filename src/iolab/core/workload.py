@@ -63,9 +63,9 @@ class DataSet(Record):
         """What the layout writes on each client that has no number of jobs of its own."""
         return self.numjobs * self.files_per_job * self.file_bytes
 
-    def with_jobs_of_host(self, host: str) -> DataSet:
+    def with_jobs_of_host(self, host_name: str) -> DataSet:
         """The files as that client has them."""
-        numjobs = dict(self.host_numjobs).get(host, self.numjobs)
+        numjobs = dict(self.host_numjobs).get(host_name, self.numjobs)
         return replace(self, numjobs=numjobs, host_numjobs=())
 
     def file_names(self, numjobs: int | None = None) -> tuple[str, ...]:
@@ -249,7 +249,7 @@ class AnyJob(TaggedRecord):
         """What of the study's server makes a point another one."""
         return {}
 
-    def data_set(self, configuration: str) -> DataSet | None:  # noqa: ARG002
+    def data_set(self, configuration_id: str) -> DataSet | None:  # noqa: ARG002
         """The files of a configuration that are laid out for it; None where it makes its own."""
         return None
 

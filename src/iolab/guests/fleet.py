@@ -91,11 +91,13 @@ class GuestCounters:
         session: SessionContext,
         guests: Sequence[tuple[str, Hypervisor]],
         counters: CounterCollector,
-        host_indexes: Mapping[str, int],
+        host_index_by_name: Mapping[str, int],
     ) -> None:
         self._session = session
         self._counters = counters
-        self._guests = [_SampledGuest(name, node, host_indexes[node.name]) for name, node in guests]
+        self._guests = [
+            _SampledGuest(name, node, host_index_by_name[node.name]) for name, node in guests
+        ]
 
     @asynccontextmanager
     async def collect(self) -> AsyncIterator[None]:
@@ -294,18 +296,18 @@ class SessionGuests:
 
     @asynccontextmanager
     async def sample_counters(
-        self, run: PlannedRun, counters: CounterCollector, host_indexes: Mapping[str, int]
+        self, run: PlannedRun, counters: CounterCollector, host_index_by_name: Mapping[str, int]
     ) -> AsyncIterator[None]:
         """What nodes count of their guests is collected while what is done within lasts.
 
-        `host_indexes` are the numbers of the nodes among the hosts that counters name.
+        `host_index_by_name` are the numbers of the nodes among the hosts that counters name.
         """
         guests = [
             (name, self._nodes[node])
             for name, node in self._guest_node_pairs(run)
-            if node in self._nodes and node in host_indexes
+            if node in self._nodes and node in host_index_by_name
         ]
-        self._counting = GuestCounters(self._session, guests, counters, host_indexes)
+        self._counting = GuestCounters(self._session, guests, counters, host_index_by_name)
         async with self._counting.collect():
             yield
 

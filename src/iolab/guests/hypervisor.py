@@ -279,7 +279,7 @@ class GuestLink:
         await self._booted.qemu.wait_for_exit(LAST_WORDS_S)
         return self._booted.qemu.exit_and_console_text()
 
-    async def terminate(self) -> None:
+    async def wait_for_exit_or_kill(self) -> None:
         """Wait until the guest has powered off; kill it when it does not."""
         await self._booted.relay.close_and_wait()
         await self._close_others()

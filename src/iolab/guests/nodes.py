@@ -330,12 +330,12 @@ def hypervisor_counters(
     ]
 
     def series_by_name(
-        scope: str, metric: str, is_wanted_name: Callable[[str], bool]
+        scope: str, metric_key: str, is_wanted_name: Callable[[str], bool]
     ) -> dict[str, CounterSeries]:
         matching = [
             s
             for s in own_series
-            if (s.scope, s.metric) == (scope, metric) and is_wanted_name(s.name)
+            if (s.scope, s.metric) == (scope, metric_key) and is_wanted_name(s.name)
         ]
         return {s.name: s for s in sorted(matching, key=lambda s: _numa_sort_key(s.name))}
 

@@ -149,7 +149,10 @@ def hypervisors_table(named_results: Sequence[Named]) -> Table | None:
             name,
             node.name,
             f"{len(node.guests):,}",
-            *(metric_value_text(node.metrics.get(key), bare_rate=True) for key, _ in _METRICS),
+            *(
+                metric_value_text(node.metrics.get(key), is_rate_unit_omitted=True)
+                for key, _ in _METRICS
+            ),
             run.verdict.level,
         )
         for name, run in named_results
@@ -276,9 +279,9 @@ class OutlierTexts(NamedTuple):
     ratio: str
 
 
-def outlier_texts(metric: str, value: float, median_value: float) -> OutlierTexts:
+def outlier_texts(metric_key: str, value: float, median_value: float) -> OutlierTexts:
     """What an outlier is of, its value, and how far that is from the median."""
-    words, unit = _metric_title_and_unit(metric)
+    words, unit = _metric_title_and_unit(metric_key)
     times = f"{value / median_value:.2f}" if median_value > 0 else DASH
     return OutlierTexts(words, value_text(value, unit), value_text(median_value, unit), times)
 

@@ -81,7 +81,7 @@ def guest_node_lines(study: Study, points: Sequence[PointSummary]) -> Iterator[R
         nodes = _nodes_sorted_by_rate_if_many(run)
         rows = [
             _node_cells(node, by_node.get((node.name, point.key)), run)
-            for node in _slowest_and_fastest_nodes(nodes)
+            for node in _drop_middle_nodes_if_too_many(nodes)
         ]
         if len(nodes) > NODES_MAX:
             hidden = counted_noun(len(nodes) - NODES_MAX, "node")
@@ -170,9 +170,13 @@ def _nodes_sorted_by_rate_if_many(result: RunResult) -> list[HypervisorResult]:
     )
 
 
-def _slowest_and_fastest_nodes(nodes: list[HypervisorResult]) -> list[HypervisorResult]:
+def _drop_middle_nodes_if_too_many(nodes_by_rate: list[HypervisorResult]) -> list[HypervisorResult]:
     half = NODES_MAX // 2
-    return nodes if len(nodes) <= NODES_MAX else [*nodes[:half], *nodes[-half:]]
+    return (
+        nodes_by_rate
+        if len(nodes_by_rate) <= NODES_MAX
+        else [*nodes_by_rate[:half], *nodes_by_rate[-half:]]
+    )
 
 
 def _node_cells(
@@ -183,7 +187,7 @@ def _node_cells(
     return [
         literal_text(node.name if point is None else f"    {node.name}"),
         f"{len(node.guests):,}",
-        *(metric_value_text(metrics.get(key), bare_rate=True) for key in _METRICS),
+        *(metric_value_text(metrics.get(key), is_rate_unit_omitted=True) for key in _METRICS),
         styled_verdict(result.verdict.level if point is None else point.verdict_level),
     ]
 

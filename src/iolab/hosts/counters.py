@@ -40,9 +40,9 @@ class CounterBlock(Record):
     seq: Ints
     metrics: Mapping[str, DeviceMetricCells]
 
-    def cells_of_metric(self, metric: str) -> DeviceMetricCells:
+    def cells_of_metric(self, metric_key: str) -> DeviceMetricCells:
         """The metric's cells; all unseen when no device has it."""
-        cells = self.metrics.get(metric)
+        cells = self.metrics.get(metric_key)
         if cells is not None:
             return cells
         shape = (len(self.names), self.real_ns.size)

@@ -207,21 +207,21 @@ class FileEngine(LoadEngine, Protocol[JobT]):
 class VerifyingEngine(Protocol):
     """An engine that can hold what it reads against what was last written there."""
 
-    def command_verified_against_ledger(self, command: Command, ledger: BlockLedger) -> Command:
+    def command_that_verifies_blocks(self, command: Command, block_ledger: BlockLedger) -> Command:
         """The same command, its jobs held against that ledger.
 
         EngineError when that is more than the engine reads.
         """
 
 
-def command_verified_against_ledger(
-    engine: LoadEngine, command: Command, ledger: BlockLedger | None
+def command_that_verifies_blocks(
+    engine: LoadEngine, command: Command, block_ledger: BlockLedger | None
 ) -> Command:
     """The engine's command, held against a ledger if there is one. EngineError if it cannot be."""
-    if ledger is None:
+    if block_ledger is None:
         return command
     if not isinstance(engine, VerifyingEngine):
         raise EngineError(
             f"{engine.name} does not verify what it reads.", "Leave verify out of the workload."
         )
-    return engine.command_verified_against_ledger(command, ledger)
+    return engine.command_that_verifies_blocks(command, block_ledger)

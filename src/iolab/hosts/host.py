@@ -49,7 +49,7 @@ class AgentLink(Protocol):
     async def exit_reason(self) -> str:
         """What the carrier said on its standard error and how it ended, for people."""
 
-    async def terminate(self) -> None:
+    async def wait_for_exit_or_kill(self) -> None:
         """Wait for the end of the carrier, and force it when it does not come."""
 
 
@@ -175,7 +175,7 @@ class Host(ABC):
         if self._channel:
             await self._channel.close()
         if self._link:
-            await self._link.terminate()
+            await self._link.wait_for_exit_or_kill()
             self._link = None
 
     async def _renew_lease_and_watch_silence(self) -> None:

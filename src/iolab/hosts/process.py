@@ -91,7 +91,7 @@ class ProcessLink:
                 await self._process.wait()
         return exit_and_stderr_text(self._process.returncode, self._tail)
 
-    async def terminate(self) -> None:
+    async def wait_for_exit_or_kill(self) -> None:
         """Close its input, wait, then TERM, then KILL to its whole group; reap it."""
         self.writer.close()
         if not await self._wait_for_exit(LEASE_END_LIMIT_S):

@@ -113,7 +113,7 @@ class CommandRunner(Protocol):
         *words: str,
         stdin: bytes | None = None,
         limit_s: float = STEP_LIMIT_S,
-        keep_output: bool = True,
+        does_keep_output: bool = True,
     ) -> RemoteExit:
         """Run one program of plain words, `stdin` on its standard input. Raises HostError."""
 
@@ -173,10 +173,10 @@ async def run_step_and_get_output(
     *words: str,
     stdin: bytes | None = None,
     limit_s: float = STEP_LIMIT_S,
-    keep_output: bool = True,
+    does_keep_output: bool = True,
 ) -> str:
     """What a program on the host printed; HostCommandError when it fails."""
-    ran = await runner.run(*words, stdin=stdin, limit_s=limit_s, keep_output=keep_output)
+    ran = await runner.run(*words, stdin=stdin, limit_s=limit_s, does_keep_output=does_keep_output)
     if ran.exit_code != 0:
         reason = exit_and_stderr_text(ran.exit_code, ran.stderr)
         message = f"'{words[0]}' failed on host '{runner.host}' ({reason})."
@@ -205,7 +205,7 @@ class CommandHostFileOperations(Record):
         """`tee`, because it writes what it is given without a shell."""
         stdin, limit_s = content, UPLOAD_LIMIT_S
         await run_step_and_get_output(
-            self.runner, "tee", path, stdin=stdin, limit_s=limit_s, keep_output=False
+            self.runner, "tee", path, stdin=stdin, limit_s=limit_s, does_keep_output=False
         )
         await run_step_and_get_output(self.runner, "chmod", "700", path)
 
@@ -289,7 +289,7 @@ class CommandPrefix(Record):
         *words: str,
         stdin: bytes | None = None,
         limit_s: float = STEP_LIMIT_S,
-        keep_output: bool = True,
+        does_keep_output: bool = True,
     ) -> RemoteExit:
         """Exit code, output and standard error of a program on the host, within a deadline."""
         argv = self.argv(*words)
@@ -298,7 +298,7 @@ class CommandPrefix(Record):
                 argv,
                 stdin=stdin,
                 limit_s=limit_s,
-                output_bytes=OUTPUT_LIMIT_BYTES if keep_output else 0,
+                output_bytes=OUTPUT_LIMIT_BYTES if does_keep_output else 0,
                 environment=self.environment,
             )
         except TimeoutError:

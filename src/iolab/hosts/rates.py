@@ -352,21 +352,21 @@ def _deriver_for_scope(
 
 
 def _metric_over_steps(
-    block: CounterBlock, metric: str, value: Floats, is_usable: Flags
+    block: CounterBlock, metric_key: str, value: Floats, is_usable: Flags
 ) -> _DerivedMetric:
     return _DerivedMetric(
-        metric, block.names, block.real_ns[1:], block.step_lengths_ns(), value, is_usable
+        metric_key, block.names, block.real_ns[1:], block.step_lengths_ns(), value, is_usable
     )
 
 
 def _metric_at_samples(
-    block: CounterBlock, source_metric: str, metric: str, divisor: float = 1.0
+    block: CounterBlock, source_metric: str, metric_key: str, divisor: float = 1.0
 ) -> _DerivedMetric:
     """A value as it stands at each sample."""
     cells = block.cells_of_metric(source_metric)
     moments = np.zeros_like(block.real_ns)
     value = cells.values / divisor
-    return _DerivedMetric(metric, block.names, block.real_ns, moments, value, cells.is_present)
+    return _DerivedMetric(metric_key, block.names, block.real_ns, moments, value, cells.is_present)
 
 
 def _per_second_factor(span_ns: Ints) -> Floats:

@@ -71,16 +71,18 @@ async def run_process(
     lead_s: float = 0.0,
     on_stderr: Callable[[bytes], object] | None = None,
     on_request_id: Callable[[int], object] | None = None,
-    watch_processor: bool = False,
+    does_watch_processor: bool = False,
 ) -> ProcessEnding:
     """Run a command to its end. Raises HostError; leaves no process whatever happens.
 
     `halt` sends SIGINT and later SIGKILL. `start_at_real_ns` is the host's own clock, about
     `lead_s` from now. Standard output goes to `on_output` as it comes, standard error, whose end is
     kept in any case, to `on_stderr`; `on_request_id` gets the id by which the agent knows the run.
-    With `watch_processor` the end tells what its threads got of the processors.
+    With `does_watch_processor` the end tells what its threads got of the processors.
     """
-    stream = start_remote_process(host, command, start_at_real_ns, watch_processor=watch_processor)
+    stream = start_remote_process(
+        host, command, start_at_real_ns, does_watch_processor=does_watch_processor
+    )
     if on_request_id is not None:
         on_request_id(stream.id)
     late = f"did not end '{command.argv[0]}' within {command.wall_limit_s:g} s, nor killed it"
@@ -97,7 +99,7 @@ def start_remote_process(
     command: Command,
     start_at_real_ns: int | None = None,
     *,
-    watch_processor: bool = False,
+    does_watch_processor: bool = False,
 ) -> ReplyStream:
     """Ask for a process; what its host tells of it, which must be read to its end or closed."""
     return host.stream(
@@ -111,7 +113,7 @@ def start_remote_process(
         output_limit_bytes=command.output_limit_bytes,
         **_arguments_of_limits(command),
         **_arguments_of_start(command),
-        **({"watch_processor": True} if watch_processor else {}),
+        **({"watch_processor": True} if does_watch_processor else {}),
     )
 
 

@@ -263,7 +263,7 @@ class SshRunner:
         *words: str,
         stdin: bytes | None = None,
         limit_s: float = STEP_LIMIT_S,
-        keep_output: bool = True,
+        does_keep_output: bool = True,
     ) -> RemoteExit:
         """Exit code, output and standard error of a program, within a deadline."""
         link = await self.start(*words, limit_s=limit_s)
@@ -277,7 +277,7 @@ class SshRunner:
 
         async def drain_and_keep_output() -> None:
             while piece := await link.reader.read(OUTPUT_LIMIT_BYTES):
-                room = OUTPUT_LIMIT_BYTES - len(kept) if keep_output else 0
+                room = OUTPUT_LIMIT_BYTES - len(kept) if does_keep_output else 0
                 kept.extend(piece[:room])
 
         try:
@@ -345,7 +345,7 @@ class SshLink(asyncssh.SSHClientSession[bytes]):
             part for part in (killed, exit_and_stderr_text(self.code, self.stderr)) if part
         )
 
-    async def terminate(self) -> None:
+    async def wait_for_exit_or_kill(self) -> None:
         """Close its input, wait, then cut the channel and let the connection go."""
         self.close()
         with suppress(TimeoutError):

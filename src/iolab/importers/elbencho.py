@@ -398,24 +398,24 @@ def _without_counts_if_too_short(operation_figures: OperationFigures) -> Operati
 def _phase_from_csv_row(row: Mapping[str, str | None]) -> _ElbenchoPhase | None:
     """A row of the CSV file; None where it tells of nothing that is measured."""
 
-    def cell_as_number(name: str) -> float | None:
-        return parse_number(row.get(name) or "")
+    def number_in_column(column: str) -> float | None:
+        return parse_number(row.get(column) or "")
 
-    operation, block = row.get("operation") or "", cell_as_number("block size")
+    operation, block = row.get("operation") or "", number_in_column("block size")
     figures: tuple[OperationFigures, ...]
     is_on_objects = row.get("path type") in _OBJECT_PATHS
     if operation in _ENTRIES:
         entries = _figures_from_csv_row(_ENTRIES[operation], row, None, *_ENTRY_COLUMNS)
         figures = _object_and_request_figures(operation, entries)
-    elif is_on_objects and cell_as_number("entries/s [last]") is not None:
+    elif is_on_objects and number_in_column("entries/s [last]") is not None:
         kind = "get" if operation.startswith("READ") else "put"
         figures = tuple(_object_figures_from_csv_row(kind, row, block, ""))
-        if cell_as_number("rwmix read entries/s [last]") is not None:
+        if number_in_column("rwmix read entries/s [last]") is not None:
             figures = (*_object_figures_from_csv_row("get", row, block, "rwmix read "), *figures)
-    elif cell_as_number("IOPS [last]") is not None:
+    elif number_in_column("IOPS [last]") is not None:
         way = "read" if operation.startswith("READ") else "write"
         figures = (_figures_from_csv_row(way, row, block, *_IO_COLUMNS),)
-        if cell_as_number("rwmix read IOPS [last]") is not None:
+        if number_in_column("rwmix read IOPS [last]") is not None:
             read = (f"rwmix read {name}" for name in _IO_COLUMNS)
             figures = (_figures_from_csv_row("read", row, block, *read), *figures)
     else:
@@ -430,8 +430,8 @@ def _phase_from_csv_row(row: Mapping[str, str | None]) -> _ElbenchoPhase | None:
         },
         figures=figures,
         is_on_objects=is_on_objects,
-        seconds=(cell_as_number("time ms [last]") or 0.0) / 1000 or None,
-        ended_ns=_phase_end_ns(row.get("ISO date"), cell_as_number("time ms [last]")),
+        seconds=(number_in_column("time ms [last]") or 0.0) / 1000 or None,
+        ended_ns=_phase_end_ns(row.get("ISO date"), number_in_column("time ms [last]")),
     )
 
 
@@ -514,16 +514,16 @@ def _figures_from_csv_row(
     amount_column: str,
     latency_column: str,
 ) -> OperationFigures:
-    def last_done_cell_as_number(name: str) -> float | None:
-        return parse_number(row.get(f"{name} [last]") or "")
+    def last_done_number_in_column(column: str) -> float | None:
+        return parse_number(row.get(f"{column} [last]") or "")
 
     def latency_cell_in_ns(name: str) -> float | None:
         value = parse_number(row.get(f"{latency_column} [{name}]") or "")
         return None if value is None else value * NS_PER_US
 
     moved, speed = (
-        last_done_cell_as_number(amount_column),
-        last_done_cell_as_number(bandwidth_column) if bandwidth_column else None,
+        last_done_number_in_column(amount_column),
+        last_done_number_in_column(bandwidth_column) if bandwidth_column else None,
     )
     if block_bytes is not None and min(moved or 0, speed or 0) < WHOLE_MIN_MIB:
         moved = None
@@ -534,8 +534,8 @@ def _figures_from_csv_row(
             operation=operation,
             count=None if count is None else round(count),
             bytes=size,
-            seconds=(last_done_cell_as_number("time ms") or 0.0) / 1000 or None,
-            rate_per_s=last_done_cell_as_number(rate_column),
+            seconds=(last_done_number_in_column("time ms") or 0.0) / 1000 or None,
+            rate_per_s=last_done_number_in_column(rate_column),
             bw_bytes_per_s=None if speed is None else speed * MIB,
             lat_min_ns=latency_cell_in_ns("min"),
             lat_mean_ns=latency_cell_in_ns("avg"),
@@ -609,7 +609,7 @@ def _object_figures_from_json(
     row: Mapping[str, Any],
     latency: Mapping[str, Any],
     part_figures: OperationFigures,
-    options: Mapping[str, str],
+    elbencho_options: Mapping[str, str],
     seconds: float | None,
 ) -> Iterator[OperationFigures]:
     """The same of the JSON file; `operation` is that of the I/O that the parts are."""
@@ -626,7 +626,9 @@ def _object_figures_from_json(
         None,
         seconds,
     )
-    size, block = (parse_number(options.get(name) or "") for name in ("file size", "block size"))
+    size, block = (
+        parse_number(elbencho_options.get(name) or "") for name in ("file size", "block size")
+    )
     named = replace(part_figures, operation=_PART_OPERATIONS[kind])
     yield from _object_and_part_figures(
         entries, named, has_parts=bool(size and block and size > block)
@@ -747,7 +749,7 @@ def _size_bytes_text(text: str) -> str | None:
     return None if match is None else str(int(match[1]) * _UNITS[match[2]])
 
 
-def _bytes_per_operation(options: Mapping[str, str]) -> float | None:
+def _bytes_per_operation(elbencho_options: Mapping[str, str]) -> float | None:
     """The bytes of an operation: a file that is smaller than a block is moved as it is."""
-    sizes = [parse_number(options.get(name) or "") for name in ("block size", "file size")]
+    sizes = [parse_number(elbencho_options.get(name) or "") for name in ("block size", "file size")]
     return min((size for size in sizes if size), default=None)

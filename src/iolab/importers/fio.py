@@ -591,18 +591,18 @@ def _load_settings(
     return tuple(settings.items())
 
 
-def _normalized_setting(name: str, text: str, options: Mapping[str, str]) -> int | str:
+def _normalized_setting(name: str, text: str, fio_options: Mapping[str, str]) -> int | str:
     """An option's value in one form: `4096` and `4k` are the same, as are `60` and `1m` of time."""
     if name in _SIZES:
-        size = parse_fio_bytes(text, _bytes_per_kb(options))
+        size = parse_fio_bytes(text, _bytes_per_kb(fio_options))
         return text if size is None else size_as_axis_value(size)
     if name in _TIMES and (seconds := parse_fio_seconds(text)) is not None:
         return int(seconds) if seconds == int(seconds) else f"{seconds:g}"
     return text
 
 
-def _bytes_per_kb(options: Mapping[str, str]) -> int:
-    return 1000 if options.get("kb_base", "").strip() == "1000" else KB_BASE
+def _bytes_per_kb(fio_options: Mapping[str, str]) -> int:
+    return 1000 if fio_options.get("kb_base", "").strip() == "1000" else KB_BASE
 
 
 def _did_reach_size_limit(job: _FioJob) -> bool:
@@ -612,10 +612,10 @@ def _did_reach_size_limit(job: _FioJob) -> bool:
     return size is not None and done >= DONE_SHARE * size * len(job.entries_by_client)
 
 
-def _has_rate_or_thinktime(options: Mapping[str, str]) -> bool:
+def _has_rate_or_thinktime(fio_options: Mapping[str, str]) -> bool:
     """Whether a rate or a pause holds the load back; 0 is none."""
     return any(
-        any(part.strip() not in ("", "0") for part in options.get(name, "").split(","))
+        any(part.strip() not in ("", "0") for part in fio_options.get(name, "").split(","))
         for name in _PACED
     )
 

@@ -211,15 +211,15 @@ def _json_reports(text: str) -> Iterator[Mapping[str, Any]]:
         yield dict_or_empty(document)
 
 
-def _set_option(options: Options, key: str, value: str) -> None:
+def _set_option(fio_options: Options, key: str, value: str) -> None:
     """Set an option as fio does: the last one of a name, of an alias or of an opposite holds."""
     key = excerpt(key, VALUE_CHARACTERS)
     key = _ALIASES.get(key, key)
     for first, second in _OPPOSITES.items():
         if key in (first, second):
-            options.pop(first, None)
-            options.pop(second, None)
-    options[key] = excerpt(value or "1", VALUE_CHARACTERS)
+            fio_options.pop(first, None)
+            fio_options.pop(second, None)
+    fio_options[key] = excerpt(value or "1", VALUE_CHARACTERS)
 
 
 def _job_drafts(sections: list[tuple[str, Options]]) -> list[JobDraft]:

@@ -84,7 +84,7 @@ def read_fio_logs_and_mark_used(
     report_file: ForeignFile,
     file_set: ImportFileSet,
     job_name: str,
-    options: Mapping[str, str],
+    fio_options: Mapping[str, str],
     *,
     is_only_job: bool,
     lat_unit_ns: int = 1,
@@ -98,22 +98,22 @@ def read_fio_logs_and_mark_used(
         kind: [
             file_set.mark_used_and_read(log)
             for log in _log_files_beside_report(
-                report_file, file_set, job_name, options, kind, is_only_job=is_only_job
+                report_file, file_set, job_name, fio_options, kind, is_only_job=is_only_job
             )
         ]
         for kind in ("iops", "bw", "lat", "clat_hist")
     }
     for kind in ("slat", "clat"):
         for log in _log_files_beside_report(
-            report_file, file_set, job_name, options, kind, is_only_job=is_only_job
+            report_file, file_set, job_name, fio_options, kind, is_only_job=is_only_job
         ):
             file_set.mark_left_out(
                 log, "Of latencies by window those from submission on (lat) are read."
             )
     rates, moved, waits = (
-        _rows_of_each_log(file_set, logs[kind], options) for kind in ("iops", "bw", "lat")
+        _rows_of_each_log(file_set, logs[kind], fio_options) for kind in ("iops", "bw", "lat")
     )
-    if is_option_on(options.get("log_avg_msec", "0")):
+    if is_option_on(fio_options.get("log_avg_msec", "0")):
         intervals = _intervals_from_averaged_logs(rates, moved, waits, lat_unit_ns)
     else:
         intervals = _intervals_from_per_io_logs(rates, waits, lat_unit_ns)
@@ -188,21 +188,21 @@ def _log_files_beside_report(
     report_file: ForeignFile,
     file_set: ImportFileSet,
     job_name: str,
-    options: Mapping[str, str],
+    fio_options: Mapping[str, str],
     log_kind: str,
     *,
     is_only_job: bool,
 ) -> list[ForeignFile]:
     option = _KINDS[log_kind]
-    if option not in options or (not is_only_job and options[option] not in ("", job_name)):
+    if option not in fio_options or (not is_only_job and fio_options[option] not in ("", job_name)):
         return []
-    prefix = options[option].rsplit("/", 1)[-1] or job_name
+    prefix = fio_options[option].rsplit("/", 1)[-1] or job_name
     pattern = re.compile(rf"{re.escape(prefix)}_{log_kind}(?:\.\d+)?\.log")
     return file_set.matching_files_in_same_folder(report_file, pattern)
 
 
 def _rows_of_each_log(
-    file_set: ImportFileSet, logs: Sequence[ForeignFile], options: Mapping[str, str]
+    file_set: ImportFileSet, logs: Sequence[ForeignFile], fio_options: Mapping[str, str]
 ) -> list[list[_LogRow]]:
     """The lines of each log, its times from when the job began; none where a line is of no log."""
     every: list[list[_LogRow]] = []
@@ -215,7 +215,7 @@ def _rows_of_each_log(
         ]
         every.append(rows)
     epochs = ("log_unix_epoch", "log_alternate_epoch")
-    if any(is_option_on(options.get(name, "0")) for name in epochs):
+    if any(is_option_on(fio_options.get(name, "0")) for name in epochs):
         begin = min(
             (row.ms for rows in every for row in rows), default=0
         ) - _median_line_interval_ms(every)
@@ -227,17 +227,17 @@ def _rows_of_each_log(
 
 
 def _parse_log_or_leave_out(
-    file_set: ImportFileSet, log: ForeignFile, *, max_columns: int | None = None
+    file_set: ImportFileSet, log_file: ForeignFile, *, max_columns: int | None = None
 ) -> list[list[int]]:
     """The first numbers of each line; nothing of a log with a line of something else."""
     rows: list[list[int]] = []
-    for place, line in enumerate(log.lines, start=1):
+    for place, line in enumerate(log_file.lines, start=1):
         if line.strip():
             try:
                 rows.append([int(part) for part in line.split(",")[:max_columns]])
             except ValueError:
                 file_set.mark_left_out(
-                    log, f"Line {place} is no line of a log of fio: none of it is read."
+                    log_file, f"Line {place} is no line of a log of fio: none of it is read."
                 )
                 return []
     return rows

@@ -539,9 +539,9 @@ def _us_to_ns(microseconds: float | None) -> float | None:
     return None if microseconds is None else microseconds * NS_PER_US
 
 
-def _bins_from_log(log: HdrLog) -> Bins:
+def _bins_from_log(hdr_log: HdrLog) -> Bins:
     bins: dict[int, int] = {}
-    for interval in log.intervals:
+    for interval in hdr_log.intervals:
         for place, count in zip(bin_index_of_ns(interval.values_ns), interval.counts, strict=True):
             bins[int(place)] = bins.get(int(place), 0) + int(count)
     return bins

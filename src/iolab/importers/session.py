@@ -94,7 +94,7 @@ class ImportedSession(Record):
 
 
 def plan_imported_session(
-    runs: Sequence[RunWithFiles], *, configuration: str, title: str
+    runs: Sequence[RunWithFiles], *, configuration_id: str, title: str
 ) -> ImportedSession:
     """The runs as points of workloads: one a job's name, its axes all that differs in its load.
 
@@ -133,8 +133,8 @@ def plan_imported_session(
             axis = tuple((name, load[name]) for name in varied if name in load)
             repeats[axis] = repeats.get(axis, 0) + 1
             point = Point(
-                content_digest([configuration, workload.id, axis, tool, name]),
-                configuration,
+                content_digest([configuration_id, workload.id, axis, tool, name]),
+                configuration_id,
                 workload.id,
                 axis,
                 replace(
@@ -150,7 +150,7 @@ def plan_imported_session(
             )
     title = f"{title}: {'; '.join(workload.title for workload in workloads[:TITLES_MAX])}"
     title += " ..." if len(workloads) > TITLES_MAX else ""
-    study = _imported_study(configuration, title, tuple(hosts), tuple(workloads), placed)
+    study = _imported_study(configuration_id, title, tuple(hosts), tuple(workloads), placed)
     planned = tuple(each.planned_run for each in placed)
     digest = content_digest([run.point.digest for run in planned])
     budget = PlanDemand(0.0, (), 0, 0, 0)
@@ -263,7 +263,7 @@ def _reserve_unused_workload_id(name: str, tool: str, used_ids: set[str]) -> str
 
 
 def _imported_study(
-    configuration: str,
+    configuration_id: str,
     title: str,
     hosts: tuple[str, ...],
     workloads: tuple[Workload, ...],
@@ -281,7 +281,7 @@ def _imported_study(
         title=title,
         question=f"What are these results of {tools} worth?",
         source=f"imported from {counted_noun(len(files), 'file')}",
-        configurations=(Configuration(configuration, title, hosts, ""),),
+        configurations=(Configuration(configuration_id, title, hosts, ""),),
         hosts=tuple(HostSpec(name, HostTransport.COMMAND) for name in hosts),
         workloads=workloads,
         method=Method(
@@ -487,7 +487,7 @@ def write_imported_session(
     """Make the session's directory; the results by digest and repeat. StoreError as of any."""
     names = "".join(file.name for run in session.runs for file in run.files)
     mark = hashlib.sha256((names + session.plan.digest).encode()).hexdigest()[:6]
-    require_no_session(directory, resumable=False)
+    require_no_session(directory, is_resumable=False)
     is_new = not directory.exists()
     results: dict[str, RunResult] = {}
     begins = [
@@ -521,7 +521,7 @@ def write_imported_session(
                 results[f"{result.digest}-{result.repeat}"] = result
             writer.end_session_and_close(SessionStatus.DONE)
     except BaseException:
-        _remove_session(directory, is_new=is_new)
+        _remove_session_files(directory, does_remove_directory=is_new)
         raise
     return results
 
@@ -536,12 +536,12 @@ def _errors_with_import_hint() -> Iterator[None]:
         raise StoreError(error.message, hint) from error
 
 
-def _remove_session(directory: Path, *, is_new: bool) -> None:
+def _remove_session_files(directory: Path, *, does_remove_directory: bool) -> None:
     """Take back an import that was cut short: no tool could continue it."""
     for entry in directory.iterdir():
         if entry.is_dir():
             shutil.rmtree(entry, ignore_errors=True)
         else:
             entry.unlink(missing_ok=True)
-    if is_new:
+    if does_remove_directory:
         directory.rmdir()

@@ -210,7 +210,7 @@ def _read_log_and_mark_lines(file: ForeignFile) -> _WarpLog:
 
 
 def _add_request_to_log_or_refusal_reason(
-    log: _WarpLog,
+    warp_log: _WarpLog,
     row: Sequence[str],
     column_by_name: Mapping[str, int],
     second_cache: dict[tuple[str, str], int],
@@ -229,15 +229,15 @@ def _add_request_to_log_or_refusal_reason(
     if end < start:
         return "This request ends before it begins."
     client, operation = cells.get("client_id", ""), request_operation_key(cells["op"])
-    own = log.requests.setdefault((client, operation), _OperationRequests())
+    own = warp_log.requests.setdefault((client, operation), _OperationRequests())
     thread = cells.get("thread", "")
-    log.threads_by_client.setdefault(client, set()).add(thread)
-    log.has_hashed_threads |= thread.isdecimal() and int(thread) > WARP_THREAD_MAX
-    log.endpoints.add(cells.get("endpoint", ""))
+    warp_log.threads_by_client.setdefault(client, set()).add(thread)
+    warp_log.has_hashed_threads |= thread.isdecimal() and int(thread) > WARP_THREAD_MAX
+    warp_log.endpoints.add(cells.get("endpoint", ""))
     own.first_start_ns, own.last_end_ns = min(own.first_start_ns, start), max(own.last_end_ns, end)
     if error := cells.get("error", ""):
         own.failed_count += 1
-        text, errors = excerpt(error, SENTENCE_CHARACTERS), log.errors.setdefault(client, {})
+        text, errors = excerpt(error, SENTENCE_CHARACTERS), warp_log.errors.setdefault(client, {})
         if text in errors or len(errors) < ERRORS_MAX:
             errors[text] = errors.get(text, 0) + 1
         return ""
@@ -246,9 +246,9 @@ def _add_request_to_log_or_refusal_reason(
     own.first_byte_times_ns.append(_parse_time_ns(cells.get("first_byte", ""), second_cache))
     own.last_byte_times_ns.append(_parse_time_ns(cells.get("last_byte", ""), second_cache))
     own.bytes += int(size)
-    log.sizes.setdefault(operation, set())
-    if len(log.sizes[operation]) <= 1:
-        log.sizes[operation].add(int(size))
+    warp_log.sizes.setdefault(operation, set())
+    if len(warp_log.sizes[operation]) <= 1:
+        warp_log.sizes[operation].add(int(size))
     return ""
 
 
@@ -272,24 +272,26 @@ def _first_start_and_last_end_ns(requests: Sequence[_OperationRequests]) -> tupl
     return min(each.first_start_ns for each in requests), max(each.last_end_ns for each in requests)
 
 
-def _run_of_log(file: ForeignFile, log: _WarpLog, operations: Sequence[str]) -> ForeignRun:
-    names = dict.fromkeys(client for client, operation in log.requests if operation in operations)
-    clients = [_imported_client(file, log, name, operations) for name in names]
-    tool = "s3dlio" if log.has_hashed_threads else "warp"
-    sizes = set().union(*(log.sizes.get(operation, set()) for operation in operations))
-    asked = _command_settings(log.command)
-    if log.command:
+def _run_of_log(file: ForeignFile, warp_log: _WarpLog, operations: Sequence[str]) -> ForeignRun:
+    names = dict.fromkeys(
+        client for client, operation in warp_log.requests if operation in operations
+    )
+    clients = [_imported_client(file, warp_log, name, operations) for name in names]
+    tool = "s3dlio" if warp_log.has_hashed_threads else "warp"
+    sizes = set().union(*(warp_log.sizes.get(operation, set()) for operation in operations))
+    asked = _command_settings(warp_log.command)
+    if warp_log.command:
         threads = int(asked["concurrent"]) if asked.get("concurrent", "").isdecimal() else None
     else:
-        threads = max(len(log.threads_by_client[name]) for name in names)
+        threads = max(len(warp_log.threads_by_client[name]) for name in names)
         asked["threads"] = str(threads)
     asked["object size"] = str(*sizes) if len(sizes) == 1 else "mixed"
-    asked["endpoints"] = str(len(log.endpoints))
+    asked["endpoints"] = str(len(warp_log.endpoints))
     ends = [
         (client.start_ns or 0) + round((client.runtime_s or 0.0) * NS_PER_S) for client in clients
     ]
     notes = ["figures are of all requests from the first start to the last end", _RETRIES]
-    if any(map(_has_ends_as_first_bytes, log.requests_of_operations(*operations))):
+    if any(map(_has_ends_as_first_bytes, warp_log.requests_of_operations(*operations))):
         notes.append("first bytes are not told: the log has the end of a request in their place")
     return ForeignRun(
         name=request_run_name(tool, operations),
@@ -304,12 +306,12 @@ def _run_of_log(file: ForeignFile, log: _WarpLog, operations: Sequence[str]) -> 
 
 
 def _imported_client(
-    file: ForeignFile, log: _WarpLog, name: str, operations: Sequence[str]
+    file: ForeignFile, warp_log: _WarpLog, name: str, operations: Sequence[str]
 ) -> ImportedClient:
     own = {
-        operation: log.requests[name, operation]
+        operation: warp_log.requests[name, operation]
         for operation in operations
-        if (name, operation) in log.requests
+        if (name, operation) in warp_log.requests
     }
     start, end = _first_start_and_last_end_ns(list(own.values()))
     seconds = (end - start) / NS_PER_S or None
@@ -343,7 +345,9 @@ def _imported_client(
     host = ImportedClientDetails(
         f"{file.name}: {excerpt(name, NAME_CHARACTERS) or 'all requests'}",
         tuple(figures),
-        errors=tuple(f"{text} ({count} times)" for text, count in log.errors.get(name, {}).items()),
+        errors=tuple(
+            f"{text} ({count} times)" for text, count in warp_log.errors.get(name, {}).items()
+        ),
     )
     return ImportedClient(
         sanitized_host_name(name) if name else "all-requests",

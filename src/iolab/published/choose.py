@@ -122,9 +122,9 @@ class Requirements(Record):
     maximum_metrics: tuple[MaximumMetric, ...] = ()
     budget: Budget | None = None
 
-    def latency_limits_of_workload(self, workload: str) -> tuple[MaximumMetric, ...]:
+    def latency_limits_of_workload(self, workload_id: str) -> tuple[MaximumMetric, ...]:
         """The latencies that a workload must keep."""
-        return tuple(latency for latency in self.maximum_metrics if latency.workload == workload)
+        return tuple(latency for latency in self.maximum_metrics if latency.workload == workload_id)
 
 
 def parse_requirement(text: str) -> MinimumRate | MaximumMetric:
@@ -434,7 +434,7 @@ def evaluate_offer(needs: Requirements, offer: Offer, scaling_efficiency: float)
     ]
     if needs.budget is not None:
         parts.append(_budget_result(needs.budget, offer, cost, nodes))
-    by_mean = None if nodes is None else _max_required_nodes(parts, offer, by_mean=True)
+    by_mean = None if nodes is None else _max_required_nodes(parts, offer, does_count_by_mean=True)
     energy = _scaled_energy(offer, nodes)
     return OfferEvaluation(offer, tuple(parts), nodes, cost, by_mean, energy)
 
@@ -520,8 +520,8 @@ def _rate_result(
         certain,
         need.workload,
         offer,
-        meets_for_sure=sure >= need.min_rate,
-        meets_by_value=had >= need.min_rate,
+        is_surely_met=sure >= need.min_rate,
+        is_met_by_value=had >= need.min_rate,
     )
     counted = offer.node_count if need.grows_with_nodes else None
     nodes = _nodes_needed_for_rate(need.min_rate, sure, counted, scaling_efficiency)
@@ -576,8 +576,8 @@ def _maximum_metric_result(
             certain,
             need.workload,
             offer,
-            meets_for_sure=most * share <= need.maximum,
-            meets_by_value=metric.value is not None and metric.value * share <= need.maximum,
+            is_surely_met=most * share <= need.maximum,
+            is_met_by_value=metric.value is not None and metric.value * share <= need.maximum,
         )
         for share in (1.0, 1.0 if best.has_watts_of_clients else node_ratio)
     )
@@ -629,26 +629,26 @@ def _metric_value_text(metric_key: str, value: float) -> str:
 
 def _requirement_status_by_figure(
     status_if_sure: RequirementFulfilment,
-    workload: str,
+    workload_id: str,
     offer: Offer,
     *,
-    meets_for_sure: bool,
-    meets_by_value: bool,
+    is_surely_met: bool,
+    is_met_by_value: bool,
 ) -> RequirementFulfilment:
     """Of a requirement by the best usable figure: at the bad end of its interval, or by its value.
 
     `status_if_sure` is how far the figure itself is to be trusted.
     """
-    if meets_for_sure:
+    if is_surely_met:
         return status_if_sure
-    if meets_by_value:
+    if is_met_by_value:
         return _worst_status((RequirementFulfilment.LIKELY, status_if_sure))
-    return _unmet_or_unknown_status(workload, offer)
+    return _unmet_or_unknown_status(workload_id, offer)
 
 
-def _unmet_or_unknown_status(workload: str, offer: Offer) -> RequirementFulfilment:
+def _unmet_or_unknown_status(workload_id: str, offer: Offer) -> RequirementFulfilment:
     """Of a requirement that no usable point meets: a point that is lost may be one that does."""
-    lost = workload in offer.workloads_with_lost_points
+    lost = workload_id in offer.workloads_with_lost_points
     return RequirementFulfilment.UNKNOWN if lost else RequirementFulfilment.NO
 
 
@@ -728,15 +728,15 @@ def _nodes_needed_for_all(
         part.status_when_scaled is RequirementFulfilment.NO for part in requirement_results
     ):
         return None
-    return _max_required_nodes(requirement_results, offer, by_mean=False)
+    return _max_required_nodes(requirement_results, offer, does_count_by_mean=False)
 
 
 def _max_required_nodes(
-    requirement_results: Sequence[RequirementResult], offer: Offer, *, by_mean: bool
+    requirement_results: Sequence[RequirementResult], offer: Offer, *, does_count_by_mean: bool
 ) -> int | None:
     """What the part that takes most nodes takes, those of the offer where none asks for any."""
     counts = [
-        (part.node_count_by_mean if by_mean else None) or part.node_count
+        (part.node_count_by_mean if does_count_by_mean else None) or part.node_count
         for part in requirement_results
     ]
     return max(filter(None, counts), default=offer.node_count)

@@ -120,8 +120,8 @@ def _study_describer(describe: Callable[[Study], str]) -> _BriefDescriber:
     return lambda brief: [describe(brief.study)]
 
 
-def _terabytes_text(size: float | None) -> str:
-    return f"{size:g} TB" if size else ""
+def _terabytes_text(size_tb: float | None) -> str:
+    return f"{size_tb:g} TB" if size_tb else ""
 
 
 def _processors_text(facts: HostFacts) -> str:
@@ -340,7 +340,7 @@ def _ratio_table(
                 axis_values_text(pair.axis_values) or DASH,
                 axis_values_text(pair.published_figure.printed_for_axis_values) or DASH,
                 metric_value_text(share.measured),
-                interval_and_runs_text(share.measured, bare_rate=True),
+                interval_and_runs_text(share.measured, is_rate_unit_omitted=True),
                 _range_middle_text(share.published, pair.published_figure.unit),
                 _ratio_and_interval_text(pair, FigureDivisorKind.WHOLE),
                 *(

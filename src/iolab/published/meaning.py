@@ -34,7 +34,7 @@ _ARITHMETIC: Final = (
 )
 
 
-class SetRelation(Record, forbid_unknown_fields=True):
+class ArithmeticRelation(Record, forbid_unknown_fields=True):
     """A figure (`TABLE.KEY`) that equals what arithmetic on others gives, or is at most that.
 
     A name alone is a key of the figure's own table, `TABLE.KEY` of the element of another that is
@@ -64,7 +64,7 @@ class SetMeaning(Record, forbid_unknown_fields=True):
     headings: Mapping[str, str | Mapping[str, str]] = field(default_factory=dict)
     operations: Mapping[str, str] = field(default_factory=dict)
     command_options: Mapping[str, str] = field(default_factory=dict)
-    relation: tuple[SetRelation, ...] = ()
+    relation: tuple[ArithmeticRelation, ...] = ()
 
 
 def read_meaning(table: object) -> SetMeaning:

@@ -213,12 +213,12 @@ def claimed_per_unit_figures(published: PublishedSet) -> Iterator[PrintedClaim]:
 
 
 def _largest_quotient(
-    candidates: Iterable[Quotient], metric: str, divisor_kind: DivisorKind
+    candidates: Iterable[Quotient], metric_key: str, divisor_kind: DivisorKind
 ) -> Metric | None:
     values = [
         quotient.value
         for quotient in candidates
-        if (quotient.dividend.metric, quotient.divisor.divisor_kind) == (metric, divisor_kind)
+        if (quotient.dividend.metric, quotient.divisor.divisor_kind) == (metric_key, divisor_kind)
     ]
     return max(values, key=lambda value: value.value or 0.0, default=None)
 
@@ -287,8 +287,8 @@ def _client_count(figure: PublishedFigure) -> int:
     return count if count <= CLIENTS_MAX else 0
 
 
-def _midpoint_tb(size: FigureRange | None) -> float | None:
-    return None if size is None else size.middle
+def _midpoint_tb(size_range_tb: FigureRange | None) -> float | None:
+    return None if size_range_tb is None else size_range_tb.middle
 
 
 class FigureDivisorKind(StrEnum):
@@ -389,8 +389,8 @@ def _compare_best_point_with_figure(
     )
 
 
-def _point_metric_value(point: PointSummary, metric: str) -> float | None:
-    measured = point.metrics.get(metric)
+def _point_metric_value(point: PointSummary, metric_key: str) -> float | None:
+    measured = point.metrics.get(metric_key)
     return None if measured is None else measured.value
 
 

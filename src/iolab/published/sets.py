@@ -131,7 +131,9 @@ def _example_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
         for quantity in _comparable_quantities(table):
             if quantity.direction:
                 workload = f"{quantity.direction}-{_INDICATORS[quantity.unit]}"
-                yield from _figures_of_quantity(owner, workload, quantity, of_direction=False)
+                yield from _figures_of_quantity(
+                    owner, workload, quantity, is_direction_specific=False
+                )
         yield from _operation_figures(published, owner, table)
 
 
@@ -224,12 +226,12 @@ def _comparable_quantities(table: Mapping[str, Any]) -> Iterator[FigureQuantity]
 
 def _figures_of_quantity(
     owner: PublishedSystem,
-    workload: str,
+    workload_id: str,
     quantity: FigureQuantity,
     *,
     printed_for_axis_values: AxisValues = (),
     best_reached_at_axis_values: AxisValues = (),
-    of_direction: bool = True,
+    is_direction_specific: bool = True,
 ) -> Iterator[PublishedFigure]:
     """The figure under the metric that its key names; none of no workload."""
     value, metric = quantity.value, "bw_bytes_per_s"
@@ -237,13 +239,13 @@ def _figures_of_quantity(
         value, metric = value * _NS_PER_S, f"lat_ns_{quantity.statistic or 'mean'}"
     elif quantity.unit == "1/s":
         metric = "iops" if "iops" in quantity.name else OPS_PER_S
-    if of_direction and quantity.direction:
+    if is_direction_specific and quantity.direction:
         metric = f"{quantity.direction}_{metric}"
-    if workload and is_known_metric(metric):
+    if workload_id and is_known_metric(metric):
         unit = metric_spec(metric).unit
         yield PublishedFigure(
             owner,
-            workload,
+            workload_id,
             metric,
             unit,
             value,

@@ -137,8 +137,8 @@ def _lead_ratio_or_tie_text(workload_row: WorkloadRow) -> str:
     return workload_row.lead_ratio_text if workload_row.figure_count > 1 else DASH
 
 
-def _configuration_cell(workload_row: WorkloadRow, configuration: str) -> TerminalCell:
-    figure = workload_row.figure_of_configuration(configuration)
+def _configuration_cell(workload_row: WorkloadRow, configuration_id: str) -> TerminalCell:
+    figure = workload_row.figure_of_configuration(configuration_id)
     if figure is None or not figure.is_quotable:
         return literal_text(NOT_MEASURABLE if figure is not None else DASH, style="dim")
     mark = indistinguishable_mark_text(workload_row, figure)

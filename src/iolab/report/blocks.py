@@ -207,7 +207,7 @@ def _unnumbered_brief_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
     yield from _workload_chart_blocks(page)
     _, stated = _performance_and_cost_tables(page)
     tables = {VALUE_ANCHOR: stated} if stated else {}
-    yield from _section_blocks(page.sections, tables, in_brief=True)
+    yield from _section_blocks(page.sections, tables, is_in_brief=True)
     yield Heading(HARDWARE_TITLE, 1, "configuration")
     yield from _tables_without_repeated_title(HARDWARE_TITLE, page.hardware_tables)
     if page.topology and page.has_topology_in_brief:
@@ -382,7 +382,7 @@ def _section_blocks(
     sections: Iterable[ReportSection],
     first_table_by_anchor: Mapping[str, Table] = NO_TABLES,
     *,
-    in_brief: bool = False,
+    is_in_brief: bool = False,
 ) -> Iterator[Block]:
     """The sections; `first_table_by_anchor` has what those of these anchors begin with."""
     for section in sections:
@@ -391,23 +391,23 @@ def _section_blocks(
             yield first_table_by_anchor[section.anchor]
         yield from _note_paragraphs(section.introduction)
         for group in section.groups:
-            if group.charts or group.table or not in_brief:
-                yield from _chart_group_blocks(group, section.title, in_brief=in_brief)
+            if group.charts or group.table or not is_in_brief:
+                yield from _chart_group_blocks(group, section.title, is_in_brief=is_in_brief)
 
 
 def _chart_group_blocks(
-    group: ChartGroup, section_title: str, *, in_brief: bool
+    group: ChartGroup, section_title: str, *, is_in_brief: bool
 ) -> Iterator[Block]:
     if group.title:
         yield Heading(group.title, 2)
     if group.table:
         (table,) = _tables_without_repeated_title(section_title, [group.table])
-        yield table_with_constants_in_title(table) if in_brief else table
+        yield table_with_constants_in_title(table) if is_in_brief else table
     yield from _note_paragraphs(group.note)
     yield from _table_and_note_blocks(group.tables_below_with_notes)
     if group.charts:
-        yield ChartBlock(group.charts, is_detailed=not in_brief)
-    yield from _table_and_note_blocks(() if in_brief else group.detail_tables_with_notes)
+        yield ChartBlock(group.charts, is_detailed=not is_in_brief)
+    yield from _table_and_note_blocks(() if is_in_brief else group.detail_tables_with_notes)
 
 
 def _table_and_note_blocks(tables_with_notes: Iterable[tuple[Table, str]]) -> Iterator[Block]:

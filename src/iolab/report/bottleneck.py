@@ -1044,7 +1044,7 @@ def _used_of_allowed_rate_suffix(resource_use: ResourceUse | None) -> str:
     is_of_bytes = resource_use.resource is Resource.PORT or " bytes " in resource_use.name
     unit = "bytes/s" if is_of_bytes else "1/s"
     used, allowed = resource_use.rate, resource_use.rate / resource_use.share
-    return f": {value_text(used, unit, bare_rate=True)} of {value_text(allowed, unit)}"
+    return f": {value_text(used, unit, is_rate_unit_omitted=True)} of {value_text(allowed, unit)}"
 
 
 def _evidence_of_device_latency_share(findings: Sequence[BottleneckFinding]) -> list[str]:
@@ -1069,7 +1069,7 @@ def _evidence_of_load_steps(findings: Sequence[BottleneckFinding]) -> list[str]:
     if len(steps) < len(findings):
         return []
     low, high = (
-        percent_text(find(step.rate_ratio for step in steps) - 1, signed=True)
+        percent_text(find(step.rate_ratio for step in steps) - 1, is_signed=True)
         for find in (min, max)
     )
     return [f"the last step of load: rate {low if low == high else f'{low} to {high}'}"]

@@ -113,7 +113,7 @@ def difference_document(difference: Difference) -> dict[str, Any]:
 
 def ratio_with_percent_text(ratio: float) -> str:
     """A ratio as the change in per cent beside it: `0.900 (-10.0 %)`."""
-    return f"{significant_digits_text(ratio)} ({percent_text(ratio - 1, signed=True)})"
+    return f"{significant_digits_text(ratio)} ({percent_text(ratio - 1, is_signed=True)})"
 
 
 def interval_text(low: float | None, high: float | None) -> str:
@@ -453,7 +453,7 @@ def metric_changes_text(metric_history: MetricHistory) -> str:
         return "too few"
     if not search.changes:
         return "nothing changed"
-    return ", ".join(percent_text(change.ratio - 1, signed=True) for change in search.changes)
+    return ", ".join(percent_text(change.ratio - 1, is_signed=True) for change in search.changes)
 
 
 def _metric_history_document(metric_history: MetricHistory) -> dict[str, Any]:
@@ -555,10 +555,10 @@ def _bmf_measure(metric: Metric) -> dict[str, float]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _add_junit_case(suite: ET.Element, point: str, metric: str) -> ET.Element:
+def _add_junit_case(suite: ET.Element, point: str, metric_key: str) -> ET.Element:
     names = {
         "classname": _replace_xml_forbidden(point),
-        "name": _replace_xml_forbidden(metric),
+        "name": _replace_xml_forbidden(metric_key),
         "time": "0",
     }
     return ET.SubElement(suite, "testcase", names)

@@ -36,18 +36,18 @@ DRIVES_MAX: Final = 200
 
 
 def drive_wear_table(
-    results: Sequence[RunResult], *, only_known_amplification: bool = False
+    results: Sequence[RunResult], *, does_omit_unknown_amplification: bool = False
 ) -> Table | None:
     """Each drive of each run whose pages were read; None where there is none.
 
-    With `only_known_amplification` those alone of which it is known how much more flash wrote.
+    `does_omit_unknown_amplification` leaves out drives whose flash writes are not known.
     """
     drives = [(result, wear) for result in results for wear in result.drives]
     titles = id_by_configuration_if_several(results)
     rows = [
         _drive_wear_row(run_with_configuration_text(result, titles), wear)
         for result, wear in drives
-        if wear.write_amplification is not None or not only_known_amplification
+        if wear.write_amplification is not None or not does_omit_unknown_amplification
     ]
     if not rows:
         return None

@@ -85,7 +85,7 @@ def fast_facts(
     ]
     has_latency_rows = any(row.unit == "ns" for row in rows)
     last = [*([] if has_latency_rows else _low_load_latency_facts(brief)), *value]
-    leads = islice(_winning_margin_facts(rows, titles), max(FACTS_SHOWN - len(last), 1))
+    leads = islice(_largest_lead_fact_of_each_unit(rows, titles), max(FACTS_SHOWN - len(last), 1))
     first = [*_machine_count_facts(brief), *islice(leads, LEADS_SHOWN)]
     room = FACTS_SHOWN - len(first) - len(last)
     named = {fact.label for fact in first}
@@ -119,7 +119,7 @@ def _machine_count_facts(brief: Brief) -> Iterator[FastFact]:
             )
 
 
-def _winning_margin_facts(
+def _largest_lead_fact_of_each_unit(
     rows: Sequence[WorkloadRow], titles: Mapping[str, str]
 ) -> Iterator[FastFact]:
     """Of each unit the largest lead that intervals support; the largest first."""

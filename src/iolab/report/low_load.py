@@ -120,18 +120,18 @@ def _latency_key(point: PointSummary, job: AnyJob, latency_name: str) -> str | N
     return next((key for key in keys if point.metric_value(key) is not None), None)
 
 
-def latency_tie_text(brief: Brief, best: PointLatency, other: PointLatency) -> str:
+def latency_tie_text(brief: Brief, best: PointLatency, next_best: PointLatency) -> str:
     """Why a comparison of both points does not support the lower latency; empty where it does.
 
     By their runs, as rates are compared.
     """
-    names = best.point.key.configuration, other.point.key.configuration
+    names = best.point.key.configuration, next_best.point.key.configuration
     place = best.point.key.workload, best.point.key.axis_values
-    if best.metric_key == other.metric_key:
+    if best.metric_key == next_best.metric_key:
         compared = brief.gains_by_pair.comparison(names, place, best.metric_key)
         if compared is not None:
             return comparison_tie_text(compared, ComparisonVerdict.WORSE)
-    high, low = best.metric.high, other.metric.low
+    high, low = best.metric.high, next_best.metric.low
     is_lower = high is not None and low is not None and high < low
     return "" if is_lower else NOT_DISTINGUISHABLE
 

@@ -168,12 +168,14 @@ class WorkloadRow(Record):
             else ""
         )
 
-    def lead_interval_over_text(self, other: BestFigure) -> str:
+    def lead_interval_over_text(self, trailing_figure: BestFigure) -> str:
         """`1.13× to 2.18×`: the interval of the ratio of the best to another; empty for none."""
-        interval = None if self.best is None else _interval_of_ratio_to_other(self.best, other)
+        interval = (
+            None if self.best is None else _interval_of_ratio_to_other(self.best, trailing_figure)
+        )
         if interval is None:
             return ""
-        is_lower = other.better is BetterDirection.LOWER
+        is_lower = trailing_figure.better is BetterDirection.LOWER
         ends = interval if is_lower else [1 / end for end in interval]
         return " to ".join(map(ratio_text, sorted(ends)))
 
@@ -227,9 +229,9 @@ class WorkloadRow(Record):
         """Whether intervals support which configuration is the best."""
         return self.figure_count > 1 and not self.undecided_reason and not self.indistinguishable
 
-    def figure_of_configuration(self, configuration: str) -> BestFigure | None:
+    def figure_of_configuration(self, configuration_id: str) -> BestFigure | None:
         """The figure of that configuration."""
-        return next((cell for cell in self.figures if cell.configuration == configuration), None)
+        return next((cell for cell in self.figures if cell.configuration == configuration_id), None)
 
 
 def workload_rows(figures: Iterable[BestFigure]) -> list[WorkloadRow]:
@@ -303,22 +305,27 @@ class _LeadOverOther(Record):
     undecided_reason: str = ""
 
 
-def _lead_over_other(best: BestFigure, other: BestFigure) -> _LeadOverOther:
+def _lead_over_other(best: BestFigure, trailing_figure: BestFigure) -> _LeadOverOther:
     """By their runs where both were measured at one place of the axes, else by both intervals."""
-    compared = best.comparison_with(other)
+    compared = best.comparison_with(trailing_figure)
     if is_replicated_comparison(compared):
         factor = compared.ratio if best.better is BetterDirection.LOWER else 1 / compared.ratio
         is_supported = compared.verdict is ComparisonVerdict.WORSE
-        return _LeadOverOther(other, max(factor, 1.0), is_supported)
-    times = improvement_factor(best.value, other.value, best.better)
+        return _LeadOverOther(trailing_figure, max(factor, 1.0), is_supported)
+    times = improvement_factor(best.value, trailing_figure.value, best.better)
     factor = 1.0 if times is None else times.value or 1.0
     if times is None or times.low is None:
         bare = next(
-            (cell.value for cell in (best, other) if cell.value.displayable_interval is None), None
+            (
+                cell.value
+                for cell in (best, trailing_figure)
+                if cell.value.displayable_interval is None
+            ),
+            None,
         )
         reason = TOO_FEW_REPEATS if bare is None else missing_interval_reason(bare)
-        return _LeadOverOther(other, factor, is_supported=False, undecided_reason=reason)
-    return _LeadOverOther(other, factor, is_supported=times.low > 1)
+        return _LeadOverOther(trailing_figure, factor, is_supported=False, undecided_reason=reason)
+    return _LeadOverOther(trailing_figure, factor, is_supported=times.low > 1)
 
 
 def next_best_text(ratio: float) -> str:
@@ -554,11 +561,11 @@ def _title_cell_with_scope_note(cost_capacity_row: ConfigurationFiguresRow) -> C
 
 
 def _cost_capacity_cell(
-    cost_capacity_row: ConfigurationFiguresRow, configuration: str, styles: SeriesStyles
+    cost_capacity_row: ConfigurationFiguresRow, configuration_id: str, styles: SeriesStyles
 ) -> Cell:
     """A figure of the study file; with a bar where one of the row is the best."""
     figure, ratio = (
-        cost_capacity_row.figure_of_configuration(configuration),
+        cost_capacity_row.figure_of_configuration(configuration_id),
         cost_capacity_row.lead_ratio,
     )
     is_best = (
@@ -570,7 +577,7 @@ def _cost_capacity_cell(
     # Where less is better the longest bar would be the worst.
     is_more_better = cost_capacity_row.better is BetterDirection.HIGHER
     if is_more_better and figure.amount and len(cost_capacity_row.figures_best_first) > 1:
-        color = styles[configuration].color if configuration in styles else SERIES[0]
+        color = styles[configuration_id].color if configuration_id in styles else SERIES[0]
         bar = CellBar(
             figure.amount / max(own.amount or 0.0 for own in cost_capacity_row.figures_best_first),
             color,
@@ -581,7 +588,7 @@ def _cost_capacity_cell(
             own.configuration: NOT_DISTINGUISHABLE
             for own in _second_best_figure_if_any(cost_capacity_row)
         }
-    tie = ties.get(configuration, "")
+    tie = ties.get(configuration_id, "")
     return Cell(
         f"{INDISTINGUISHABLE_MARK if tie == NOT_DISTINGUISHABLE else ''}{figure.text}",
         note="\n".join(filter(None, (figure.amount_note, figure.note))),
@@ -597,9 +604,11 @@ def _second_best_figure_if_any(
     return cost_capacity_row.figures_best_first[1:2]
 
 
-def _best_cell_with_lead_ratio(cell: Cell, workload_row: WorkloadRow, configuration: str) -> Cell:
+def _best_cell_with_lead_ratio(
+    cell: Cell, workload_row: WorkloadRow, configuration_id: str
+) -> Cell:
     """The cell, that of the best with its ratio to the next."""
-    figure = workload_row.figure_of_configuration(configuration)
+    figure = workload_row.figure_of_configuration(configuration_id)
     if figure is None or figure is not workload_row.best or not _has_lead_ratio(workload_row):
         return cell
     if " to " not in workload_row.lead_ratio_text:
@@ -612,10 +621,10 @@ def _best_cell_with_lead_ratio(cell: Cell, workload_row: WorkloadRow, configurat
 
 
 def _cell_with_bar(
-    cell: Cell, workload_row: WorkloadRow, configuration: str, styles: SeriesStyles
+    cell: Cell, workload_row: WorkloadRow, configuration_id: str, styles: SeriesStyles
 ) -> Cell:
     """The cell with its share of the largest figure of its row as a bar."""
-    figure = workload_row.figure_of_configuration(configuration)
+    figure = workload_row.figure_of_configuration(configuration_id)
     most = max(
         (cell.value.value or 0.0 for cell in workload_row.figures if cell.is_quotable), default=0.0
     )
@@ -623,7 +632,7 @@ def _cell_with_bar(
         return cell
     if figure.better is BetterDirection.LOWER:
         return cell  # the longest bar would be the worst
-    color = styles[configuration].color if configuration in styles else SERIES[0]
+    color = styles[configuration_id].color if configuration_id in styles else SERIES[0]
     return replace(cell, bar=CellBar((figure.value.value or 0.0) / most, color))
 
 
@@ -647,10 +656,12 @@ def _workload_columns_table(
     return Table(_matrix_title(rows), heads, cells, has_bars=True)
 
 
-def _figure_only_cell(workload_row: WorkloadRow, configuration: str, anchors: RunAnchors) -> Cell:
+def _figure_only_cell(
+    workload_row: WorkloadRow, configuration_id: str, anchors: RunAnchors
+) -> Cell:
     """A figure without what is known beside it, but for its verdict."""
-    figure = workload_row.figure_of_configuration(configuration)
-    cell = _figure_cell(workload_row, configuration, anchors)
+    figure = workload_row.figure_of_configuration(configuration_id)
+    cell = _figure_cell(workload_row, configuration_id, anchors)
     if figure is None or not figure.is_quotable:
         return replace(cell, note="")
     doubts = (
@@ -660,9 +671,9 @@ def _figure_only_cell(workload_row: WorkloadRow, configuration: str, anchors: Ru
     return replace(cell, note=" · ".join(filter(None, doubts)))
 
 
-def _figure_cell(workload_row: WorkloadRow, configuration: str, anchors: RunAnchors) -> Cell:
+def _figure_cell(workload_row: WorkloadRow, configuration_id: str, anchors: RunAnchors) -> Cell:
     """A figure with its interval, its latency and where it was reached."""
-    figure = workload_row.figure_of_configuration(configuration)
+    figure = workload_row.figure_of_configuration(configuration_id)
     if figure is None or figure.verdict_level is None:
         return Cell(NOT_MEASURABLE, note=NO_VALUE)
     anchor = anchors.get(figure.run_key) if figure.run_key else None
@@ -685,7 +696,7 @@ def _figure_cell(workload_row: WorkloadRow, configuration: str, anchors: RunAnch
             figure.noise_text,
             figure.doubt_text,
             f"limit: {limit}"
-            if (limit := dict(workload_row.bottleneck_texts).get(configuration))
+            if (limit := dict(workload_row.bottleneck_texts).get(configuration_id))
             else "",
             _indicative_mark_text(figure),
         ),
@@ -715,9 +726,11 @@ def _interval_of_ratio_to_best(
     return _interval_of_ratio_to_other(workload_row.best, figure) if workload_row.best else None
 
 
-def _interval_of_ratio_to_other(best: BestFigure, other: BestFigure) -> tuple[float, float] | None:
+def _interval_of_ratio_to_other(
+    best: BestFigure, trailing_figure: BestFigure
+) -> tuple[float, float] | None:
     """The interval of the other over the best by their runs at one place of the axes."""
-    compared = best.comparison_with(other)
+    compared = best.comparison_with(trailing_figure)
     if compared is None or compared.low is None or compared.high is None:
         return None
     return compared.low, compared.high

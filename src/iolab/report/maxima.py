@@ -114,16 +114,16 @@ def _maxima_note(table: Table) -> str:
     )
 
 
-def _maxima_chart(brief: Brief, figures_with_hosts: Sequence[BestFigureWithHosts]) -> Chart | None:
+def _maxima_chart(brief: Brief, best_figures: Sequence[BestFigureWithHosts]) -> Chart | None:
     """A row for each workload, of figures of one unit."""
     styles = brief.series_styles
-    groups = rows_by_key(figures_with_hosts, lambda figure: figure.best_value.workload).values()
-    better = figures_with_hosts[0].best_value.better
+    groups = rows_by_key(best_figures, lambda figure: figure.best_value.workload).values()
+    better = best_figures[0].best_value.better
     differing = [
         own for own in groups if len({figure.best_value.axis_values for figure in own}) > 1
     ]
     best = "Lowest" if better is BetterDirection.LOWER else "Best"
-    label = common_metric_label(figure.best_value.metric for figure in figures_with_hosts)
+    label = common_metric_label(figure.best_value.metric for figure in best_figures)
     return dot_chart(
         "Best figures",
         f"{best} {label or 'figures'}",
@@ -134,9 +134,9 @@ def _maxima_chart(brief: Brief, figures_with_hosts: Sequence[BestFigureWithHosts
             )
             for own in groups
         ],
-        finding=_best_configurations_sentence(figures_with_hosts, styles),
+        finding=_best_configurations_sentence(best_figures, styles),
         table=maxima_table(
-            brief.study.configurations, figures_with_hosts, brief.run_anchors, brief.gains_by_pair
+            brief.study.configurations, best_figures, brief.run_anchors, brief.gains_by_pair
         ),
         better=better,
         note=_differing_loads_note(differing, styles),
@@ -167,13 +167,13 @@ def _best_figure_dot(figure: BestFigureWithHosts, styles: SeriesStyles) -> Dot:
 
 
 def _best_configurations_sentence(
-    figures_with_hosts: Sequence[BestFigureWithHosts], styles: SeriesStyles
+    best_figures: Sequence[BestFigureWithHosts], styles: SeriesStyles
 ) -> str:
     """Of each workload the best configuration."""
     several = len(styles) > 1
     sentences = []
     for own in rows_by_key(
-        (figure.best_value for figure in figures_with_hosts),
+        (figure.best_value for figure in best_figures),
         lambda best: best.workload,
     ).values():
         pick = min if own[0].better is BetterDirection.LOWER else max
@@ -183,11 +183,11 @@ def _best_configurations_sentence(
         at = f" at {axis_values_text(best.axis_values)}" if best.axis_values else ""
         doubt = "" if best.is_not_invalid else ", invalid"
         sentences.append(f"{best.title}: {metric_value_text(best.value)}{who}{at}{doubt}")
-    return f"{first_statements_sentence(sentences)} {_worst_verdict_sentence(figures_with_hosts)}"
+    return f"{first_statements_sentence(sentences)} {_worst_verdict_sentence(best_figures)}"
 
 
-def _worst_verdict_sentence(figures_with_hosts: Sequence[BestFigureWithHosts]) -> str:
-    levels = {figure.best_value.verdict_level for figure in figures_with_hosts}
+def _worst_verdict_sentence(best_figures: Sequence[BestFigureWithHosts]) -> str:
+    levels = {figure.best_value.verdict_level for figure in best_figures}
     judged = [level for level in levels if level is not None]
     if not judged:
         return ""
@@ -310,7 +310,7 @@ def first_statements_sentence(statements: Sequence[str]) -> str:
 
 def maxima_table(
     configurations: Sequence[Configuration],
-    figures_with_hosts: Sequence[BestFigureWithHosts],
+    best_figures: Sequence[BestFigureWithHosts],
     anchors: RunAnchors,
     gains: GainsByPair | None = None,
 ) -> Table:
@@ -323,7 +323,7 @@ def maxima_table(
     base = configurations[0].id if configurations else ""
     bases = {
         figure.best_value.workload: figure.best_value
-        for figure in figures_with_hosts
+        for figure in best_figures
         if figure.best_value.configuration == base
     }
     numbers = ("Best", "Interval", "Of points")
@@ -333,7 +333,7 @@ def maxima_table(
         ("Verdict",),
     )
     rows = []
-    for figure in figures_with_hosts:
+    for figure in best_figures:
         best = figure.best_value
         texts = [
             best.title or best.workload,
@@ -373,7 +373,7 @@ def _gain_factor_over_base(
 
 def fleet_and_client_table(
     configurations: Sequence[Configuration],
-    figures_with_hosts: Sequence[BestFigureWithHosts],
+    best_figures: Sequence[BestFigureWithHosts],
     scaled_pairs: Sequence[FleetAndSingleClient],
     anchors: RunAnchors,
 ) -> Table | None:
@@ -384,7 +384,7 @@ def fleet_and_client_table(
     beside = {(pair.fleet.configuration, pair.fleet.workload): pair for pair in scaled_pairs}
     titles = configuration_titles_by_id(configurations)
     rows = []
-    for figure in figures_with_hosts:
+    for figure in best_figures:
         best = figure.best_value
         pair = beside.get((best.configuration, best.workload))
         if not best.is_rate or best.host_count == 1 or not (best.host_count or pair):

@@ -315,7 +315,8 @@ def _metric_with_interval_text(metric: Metric) -> str:
         few = missing_interval_reason(metric) if metric.has_uninformative_interval else single
         return f"{metric_value_text(metric)} ({few})" if few else metric_value_text(metric)
     low, high = (
-        value_text(end, metric.unit, bare_rate=True) for end in metric.displayable_interval
+        value_text(end, metric.unit, is_rate_unit_omitted=True)
+        for end in metric.displayable_interval
     )
     interval = f" ({low} to {high})" if low != high else ""
     return f"{metric_value_text(metric)}{interval}"

@@ -146,16 +146,19 @@ def verdict_mark(verdict_level: VerdictLevel) -> str:
     return _LEVEL_MARKS[verdict_level]
 
 
-def metric_value_text(metric: Metric | None, *, bare_rate: bool = False) -> str:
+def metric_value_text(metric: Metric | None, *, is_rate_unit_omitted: bool = False) -> str:
     """A metric with its unit, "more than" where only that is known.
 
-    `bare_rate` leaves "IOPS" or "ops/s" to the heading of a column.
+    `is_rate_unit_omitted` leaves "IOPS" or "ops/s" to the heading of a column.
     """
     if metric is None or (metric.value is None and metric.low is None):
         return DASH
     if metric.value is None:
-        return f"> {value_text(metric.low or 0.0, metric.unit, bare_rate=bare_rate)}"
-    return value_text(metric.value, metric.unit, bare_rate=bare_rate)
+        least = value_text(
+            metric.low or 0.0, metric.unit, is_rate_unit_omitted=is_rate_unit_omitted
+        )
+        return f"> {least}"
+    return value_text(metric.value, metric.unit, is_rate_unit_omitted=is_rate_unit_omitted)
 
 
 def ratio_text(ratio: float) -> str:
@@ -175,7 +178,7 @@ def missing_interval_reason(metric: Metric) -> str:
     return REPEATS_TOO_FAR_APART if enough else TOO_FEW_REPEATS
 
 
-def interval_and_runs_text(metric: Metric | None, *, bare_rate: bool = False) -> str:
+def interval_and_runs_text(metric: Metric | None, *, is_rate_unit_omitted: bool = False) -> str:
     """A metric's 95 % interval and its runs: `[12.1 k, 12.5 k] n=3`; empty without any.
 
     Where the interval is not worth showing it says that: `too few repeats, n=2`.
@@ -190,7 +193,8 @@ def interval_and_runs_text(metric: Metric | None, *, bare_rate: bool = False) ->
             else runs
         )
     ends = (
-        value_text(end, metric.unit, bare_rate=bare_rate) for end in metric.displayable_interval
+        value_text(end, metric.unit, is_rate_unit_omitted=is_rate_unit_omitted)
+        for end in metric.displayable_interval
     )
     return f"[{', '.join(ends)}] {runs}"
 
@@ -205,11 +209,11 @@ def steadiness_text(result: RunResult) -> str:
     return f"{steadiness.status.value} ±{percent_text(steadiness.half_width)}"
 
 
-def value_text(value: float, unit: str, *, bare_rate: bool = False) -> str:
+def value_text(value: float, unit: str, *, is_rate_unit_omitted: bool = False) -> str:
     """A value in a unit of metrics: 1/s, ops/s, bytes/s, ns, bytes, share, depth or celsius."""
     if unit in _RATE_WORDS:
         count = format_count(value)
-        return count if bare_rate else f"{count} {_RATE_WORDS[unit]}"
+        return count if is_rate_unit_omitted else f"{count} {_RATE_WORDS[unit]}"
     if unit == "bytes/s":
         return format_rate_bytes(value)
     if unit == "ns":
@@ -222,14 +226,16 @@ def value_text(value: float, unit: str, *, bare_rate: bool = False) -> str:
     return counted_word(count, word).strip()
 
 
-def quotient_value_text(metric: Metric | None, *, bare_rate: bool = False) -> str:
+def quotient_value_text(metric: Metric | None, *, is_rate_unit_omitted: bool = False) -> str:
     """A quotient with its unit; small ones keep their digits."""
     if metric is None or metric.value is None:
         return DASH
     if abs(metric.value) < _SMALL_QUOTIENT and metric.unit != "bytes/s":
-        word = value_text(0.0, metric.unit, bare_rate=bare_rate).partition(" ")[2]
+        word = value_text(0.0, metric.unit, is_rate_unit_omitted=is_rate_unit_omitted).partition(
+            " "
+        )[2]
         return f"{metric.value:.3g} {word}".strip()
-    return value_text(metric.value, metric.unit, bare_rate=bare_rate)
+    return value_text(metric.value, metric.unit, is_rate_unit_omitted=is_rate_unit_omitted)
 
 
 def quotient_interval_text(metric: Metric) -> str:
@@ -239,7 +245,7 @@ def quotient_interval_text(metric: Metric) -> str:
         why = f"{missing_interval_reason(metric)}," if metric.has_uninformative_interval else ""
         return f"{why}{runs}".strip() or DASH
     ends = [
-        quotient_value_text(Metric(end, metric.unit), bare_rate=True)
+        quotient_value_text(Metric(end, metric.unit), is_rate_unit_omitted=True)
         for end in metric.displayable_interval
     ]
     return f"[{', '.join(ends)}]{runs}"
@@ -277,9 +283,9 @@ def _axis_value_text(name: str, value: int | str) -> str:
     return f"{value} {name}" if name == _AXIS_DISPLAY_NAMES["requests_per_s"] else f"{name} {value}"
 
 
-def point_text(workload: str, axis_values: tuple[tuple[str, int | str], ...]) -> str:
+def point_text(workload_id: str, axis_values: tuple[tuple[str, int | str], ...]) -> str:
     """A point for people: `rand-read-4k, iodepth 8`."""
-    return f"{workload}, {axis_values_text(axis_values)}" if axis_values else workload
+    return f"{workload_id}, {axis_values_text(axis_values)}" if axis_values else workload_id
 
 
 def axis_name_text(name: str) -> str:

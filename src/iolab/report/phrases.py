@@ -302,10 +302,10 @@ def result_run_name_text(result: RunResult) -> str:
 
 
 def run_name_text(
-    workload: str, axis_values: tuple[tuple[str, int | str], ...], repeat: int
+    workload_id: str, axis_values: tuple[tuple[str, int | str], ...], repeat: int
 ) -> str:
     """The same of a run that has no result yet."""
-    name = point_text(workload, axis_values)
+    name = point_text(workload_id, axis_values)
     return f"{name}, repeat {repeat}" if repeat > 1 else name
 
 
@@ -550,9 +550,9 @@ class ConfigurationNames(Record):
         """Whether a sentence must say which configuration it speaks of."""
         return len(self.titles) > 1
 
-    def title(self, configuration: str) -> str:
+    def title(self, configuration_id: str) -> str:
         """A configuration as sentences call it."""
-        return self.titles.get(configuration, configuration)
+        return self.titles.get(configuration_id, configuration_id)
 
 
 def point_place_phrase(axis_values: Sequence[tuple[str, int | str]]) -> str:
@@ -560,9 +560,9 @@ def point_place_phrase(axis_values: Sequence[tuple[str, int | str]]) -> str:
     return axis_values_text(tuple((axis_name_text(name), value) for name, value in axis_values))
 
 
-def terabytes_text(size: float) -> str:
+def terabytes_text(size_tb: float) -> str:
     """A capacity with three digits, and no fewer than it has before the point."""
-    return f"{size:,.0f} TB" if size >= 999.5 else f"{size:.3g} TB"
+    return f"{size_tb:,.0f} TB" if size_tb >= 999.5 else f"{size_tb:.3g} TB"
 
 
 def load_step_rate_change_text(axis_name: str, load: int, next_load: int, rate_ratio: float) -> str:

@@ -35,15 +35,15 @@ METERS_MAX: Final = 200
 
 
 def meter_power_table(
-    results: Sequence[RunResult], *, only_with_mean: bool = False
+    results: Sequence[RunResult], *, does_omit_meters_without_mean: bool = False
 ) -> Table | None:
-    """Each meter of each run; None where there is none. With `only_with_mean` those with a mean."""
+    """Each meter of each run, or each with a mean if so asked; None where there is none."""
     titles = id_by_configuration_if_several(results)
     rows = [
         _meter_power_row(run_with_configuration_text(result, titles), use)
         for result in results
         for use in result.power
-        if use.watts is not None or not only_with_mean
+        if use.watts is not None or not does_omit_meters_without_mean
     ]
     return Table("Power", _COLUMNS, tuple(rows[:METERS_MAX])) if rows else None
 

@@ -169,7 +169,7 @@ def bytes_by_layer_section(brief: Brief) -> ReportSection | None:
     if not known:
         return None
     drawn = known[:BARS_MAX]
-    table = drive_wear_table([result for result, _ in known], only_known_amplification=True)
+    table = drive_wear_table([result for result, _ in known], does_omit_unknown_amplification=True)
     has_engine = any(wear.engine_bytes is not None for _, wear in drawn)
     legend = [
         (layer, StackedBarPart(0.0, MUTED, opacity=shade))

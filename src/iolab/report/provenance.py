@@ -683,11 +683,11 @@ def _session_differences_table(session_union: SessionUnion) -> Table:
     cells = tuple(
         row_of_cells(
             f"! {subject}" if _has_forbidding_difference(by_session) else subject,
-            _distinct_values_or_same_text(
+            _distinct_texts_or_no_difference_text(
                 difference.baseline for own in by_session.values() for difference in own
             ),
             *(
-                _distinct_values_or_same_text(
+                _distinct_texts_or_no_difference_text(
                     difference.candidate for difference in by_session.get(label, ())
                 )
                 for label in labels[1:]
@@ -707,8 +707,8 @@ def _has_forbidding_difference(differences_by_session: Mapping[str, Iterable[Dif
     )
 
 
-def _distinct_values_or_same_text(texts: Iterable[str]) -> str:
-    return "; ".join(dict.fromkeys(texts)) or NO_DIFFERENCE
+def _distinct_texts_or_no_difference_text(values: Iterable[str]) -> str:
+    return "; ".join(dict.fromkeys(values)) or NO_DIFFERENCE
 
 
 def study_with_workload_versions(brief: Brief) -> Study:

@@ -99,7 +99,7 @@ def figures_per_size_and_cost_section(brief: Brief) -> ReportSection | None:
 
 def _purchase_chart_group(
     configurations: Sequence[Configuration],
-    figures_with_hosts: Sequence[BestFigureWithHosts],
+    best_figures: Sequence[BestFigureWithHosts],
     styles: SeriesStyles,
     anchors: RunAnchors,
 ) -> ChartGroup:
@@ -109,10 +109,10 @@ def _purchase_chart_group(
         figure
         for currency in cost_currencies(configurations)
         for figure in _cost_and_value_for_money_charts(
-            currency, configurations, figures_with_hosts, styles, anchors, table
+            currency, configurations, best_figures, styles, anchors, table
         )
     ]
-    every = best_figures_per_divisor_table(configurations, figures_with_hosts, anchors)
+    every = best_figures_per_divisor_table(configurations, best_figures, anchors)
     return ChartGroup(
         "",  # the section says it
         charts_filling_page_width(figures),
@@ -125,7 +125,7 @@ def _purchase_chart_group(
 def _cost_and_value_for_money_charts(
     currency: str,
     configurations: Sequence[Configuration],
-    figures_with_hosts: Sequence[BestFigureWithHosts],
+    best_figures: Sequence[BestFigureWithHosts],
     styles: SeriesStyles,
     anchors: RunAnchors,
     table: Table,
@@ -146,10 +146,10 @@ def _cost_and_value_for_money_charts(
     capacity = capacities.get("usable_tb") or capacities.get("raw_tb") or []
     rates = [
         quotient
-        for quotient in rate_quotients(priced, [figure.best_value for figure in figures_with_hosts])
+        for quotient in rate_quotients(priced, [figure.best_value for figure in best_figures])
         if quotient.divisor.divisor_kind is DivisorKind.COST and quotient.dividend.is_not_invalid
     ]
-    verdicts = {figure.best_value: figure.verdict_cell(anchors) for figure in figures_with_hosts}
+    verdicts = {figure.best_value: figure.verdict_cell(anchors) for figure in best_figures}
     titles = {name: style.title for name, style in styles.items()}
     for own in rows_by_key(rates, lambda quotient: quotient.value.unit).values():
         alike = [quotient for quotient in own if quotient.ranking_group == own[0].ranking_group]
@@ -186,7 +186,7 @@ def _purchase_note(configurations: Sequence[Configuration]) -> str:
 
 def _quotient_chart_groups(
     configurations: Sequence[Configuration],
-    figures_with_hosts: Sequence[BestFigureWithHosts],
+    best_figures: Sequence[BestFigureWithHosts],
     styles: SeriesStyles,
     anchors: RunAnchors,
 ) -> Iterator[ChartGroup]:
@@ -195,10 +195,10 @@ def _quotient_chart_groups(
     Of money the brief has charts of cost.
     """
     every = [
-        *rate_quotients(configurations, [figure.best_value for figure in figures_with_hosts]),
+        *rate_quotients(configurations, [figure.best_value for figure in best_figures]),
         *capacity_quotients(configurations),
     ]
-    verdicts = {figure.best_value: figure.verdict_cell(anchors) for figure in figures_with_hosts}
+    verdicts = {figure.best_value: figure.verdict_cell(anchors) for figure in best_figures}
     order = sorted(every, key=_divisor_sort_key)
     measured = {quotient.divisor.divisor_kind for quotient in every if quotient.dividend.workload}
     shown = next((size for size in _DIVISORS_BY_PRIORITY if size in measured), None)
@@ -274,19 +274,19 @@ def _largest_quotients_sentence(groups: Sequence[Sequence[Quotient]], styles: Se
     return first_statements_sentence(sentences)
 
 
-def _do_intervals_overlap(best: Quotient, other: Quotient) -> bool:
+def _do_intervals_overlap(best: Quotient, next_best: Quotient) -> bool:
     """Whether what both may be meets, as far as that is known."""
-    low, high = best.value.low, other.value.high
+    low, high = best.value.low, next_best.value.high
     return low is not None and high is not None and low <= high
 
 
 def best_figures_per_divisor_table(
     configurations: Sequence[Configuration],
-    figures_with_hosts: Sequence[BestFigureWithHosts],
+    best_figures: Sequence[BestFigureWithHosts],
     anchors: RunAnchors,
 ) -> Table | None:
     """Every best rate over every size and cost that its configuration tells; None for none."""
-    every = rate_quotients(configurations, [figure.best_value for figure in figures_with_hosts])
+    every = rate_quotients(configurations, [figure.best_value for figure in best_figures])
     pers = list(
         dict.fromkeys(
             quotient.divisor.unit_text for quotient in sorted(every, key=_divisor_sort_key)
@@ -309,7 +309,7 @@ def best_figures_per_divisor_table(
             ),
             figure.verdict_cell(anchors),
         )
-        for figure in figures_with_hosts
+        for figure in best_figures
         if figure.best_value.is_rate
     ]
     return Table("Best figures over size and cost", heads, tuple(rows))
@@ -389,8 +389,8 @@ def _divisor_sort_key(quotient: Quotient) -> int:
     return list(DivisorKind).index(quotient.divisor.divisor_kind)
 
 
-def _terabytes_or_dash(size: float | None) -> str:
-    return DASH if not size else f"{size:,.6g} TB"
+def _terabytes_or_dash(size_tb: float | None) -> str:
+    return DASH if not size_tb else f"{size_tb:,.6g} TB"
 
 
 def _per_money_text(metric: Metric | None, currency: str) -> str:

@@ -197,8 +197,8 @@ def point_columns(points: Sequence[PointSummary]) -> dict[str, list[ExportValue]
 
 def metric_and_interval_text(metric: Metric) -> str:
     """A value with its interval and runs: `12.3 k [12.1 k, 12.5 k] n=3`."""
-    interval = interval_and_runs_text(metric, bare_rate=True)
-    return f"{metric_value_text(metric, bare_rate=True)} {interval}".strip()
+    interval = interval_and_runs_text(metric, is_rate_unit_omitted=True)
+    return f"{metric_value_text(metric, is_rate_unit_omitted=True)} {interval}".strip()
 
 
 def session_document(

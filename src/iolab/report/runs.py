@@ -90,7 +90,7 @@ def runs_table(
             *(str(dict(result.axis_values).get(axis, DASH)) for axis in axes),
             str(result.repeat),
             *(
-                metric_value_text(result.metrics.get(key), bare_rate=True)
+                metric_value_text(result.metrics.get(key), is_rate_unit_omitted=True)
                 for key, _ in metric_headings
             ),
             format_duration_s(result.window_s) if result.window_s else DASH,
@@ -140,7 +140,7 @@ def host_metrics_table(result: RunResult, metric_headings: Sequence[tuple[str, s
         row_of_cells(
             host.name,
             *(
-                metric_value_text(host.metrics.get(key), bare_rate=True)
+                metric_value_text(host.metrics.get(key), is_rate_unit_omitted=True)
                 for key, _ in metric_headings
             ),
             result.verdict.level,
@@ -347,8 +347,8 @@ def _moved_bytes(node: StorageNodeBytes) -> int:
     return (node.read_bytes or 0) + (node.write_bytes or 0)
 
 
-def _size_text(size: float | None) -> str:
-    return DASH if size is None else format_bytes(size)
+def _size_text(size_bytes: float | None) -> str:
+    return DASH if size_bytes is None else format_bytes(size_bytes)
 
 
 class EngineCommand(Record):

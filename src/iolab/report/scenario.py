@@ -116,7 +116,7 @@ def phases_table(scenarios: Sequence[ScenarioFigures], metrics: Mapping[str, Met
                 name,
                 list_text(dict.fromkeys(phase_run.ended_by for phase_run in own)),
                 _range_text([phase_run.seconds for phase_run in own]),
-                metric_value_text(phase_metric(name, "iops"), bare_rate=True),
+                metric_value_text(phase_metric(name, "iops"), is_rate_unit_omitted=True),
                 _share_with_interval_text(phase_metric(name, "baseline_share")),
                 _share_with_interval_text(phase_metric(name, "served_share")),
                 *(metric_value_text(phase_metric(name, figure)) for figure in _LATENCIES),
@@ -151,7 +151,9 @@ def neighbours_table(
         workloads = {neighbour.event: neighbour.workload for neighbour in neighbours}
         names = [workloads[event] for event in own]
         texts = [
-            metric_value_text(_mean_over_repeats([part.iops for part in parts]), bare_rate=True)
+            metric_value_text(
+                _mean_over_repeats([part.iops for part in parts]), is_rate_unit_omitted=True
+            )
             for parts in own.values()
         ]
         p99s = [

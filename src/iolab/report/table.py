@@ -227,7 +227,7 @@ def verdict_cell(verdict_level: VerdictLevel, anchor: str | None = None) -> Cell
 
 
 def table_html(
-    table: Table, anchors: Collection[str] = (), *, caption: bool = False, label: str = ""
+    table: Table, anchors: Collection[str] = (), *, has_caption: bool = False, label: str = ""
 ) -> str:
     """The table for a page; cells lead to those of their `anchors` that it has.
 
@@ -266,7 +266,7 @@ def table_html(
         for at, text in table.groups
     }
     body = "".join(f"{above_row.get(at, '')}<tr>{row}</tr>\n" for at, row in enumerate(rows))
-    above = f"<caption>{title}</caption>\n" if caption and table.title else ""
+    above = f"<caption>{title}</caption>\n" if has_caption and table.title else ""
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{title}">\n'
         f'<table class="{" ".join(classes)}">\n{above}'

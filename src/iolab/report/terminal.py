@@ -130,10 +130,10 @@ def styled_verdict(verdict_level: VerdictLevel) -> Text:
 
 
 def run_label(
-    workload: str, axis_values: tuple[tuple[str, int | str], ...], repeat: int = 1
+    workload_id: str, axis_values: tuple[tuple[str, int | str], ...], repeat: int = 1
 ) -> str:
     """A run in little room: `rand-read-4k, iodepth 8 #2`, with the repeat from the second on."""
-    name = point_text(workload, axis_values)
+    name = point_text(workload_id, axis_values)
     return one_line(name if repeat == 1 else f"{name} #{repeat}")
 
 
@@ -524,8 +524,10 @@ def _rate_and_latency_cells(
 ) -> list[Text | str]:
     """Rates and latencies of all I/O, or of one direction; that of `bold_metric_key` is bold."""
 
-    def metric_cell(metric_key: str, *, bare: bool = False) -> Text:
-        text = metric_value_text(metrics.get(direction_prefix + metric_key), bare_rate=bare)
+    def metric_cell(metric_key: str, *, is_rate_unit_omitted: bool = False) -> Text:
+        text = metric_value_text(
+            metrics.get(direction_prefix + metric_key), is_rate_unit_omitted=is_rate_unit_omitted
+        )
         return Text(text, style="bold" if metric_key == bold_metric_key else "")
 
     iops = metrics.get("iops")
@@ -533,7 +535,7 @@ def _rate_and_latency_cells(
     is_without_ios = not direction_prefix and (iops is None or iops.value is None)
     rate = bold_metric_key if is_without_ios and bold_metric_key in metrics else "iops"
     return [
-        metric_cell(rate, bare=True),
+        metric_cell(rate, is_rate_unit_omitted=True),
         metric_cell("bw_bytes_per_s"),
         *spread_cells,
         *(metric_cell(f"lat_ns_{name}") for name in ("mean", "p99", "p99_9")),

@@ -97,10 +97,10 @@ class ConfigurationFiguresRow(Record, dict=True):
         best, second = (figure.amount or 1.0 for figure in self.figures_best_first[:2])
         return None if best == second else best / second
 
-    def figure_of_configuration(self, configuration: str) -> ConfigurationFigure:
+    def figure_of_configuration(self, configuration_id: str) -> ConfigurationFigure:
         """The figure of that configuration."""
-        own = (figure for figure in self.figures if figure.configuration == configuration)
-        return next(own, ConfigurationFigure(configuration, DASH))
+        own = (figure for figure in self.figures if figure.configuration == configuration_id)
+        return next(own, ConfigurationFigure(configuration_id, DASH))
 
 
 def cost_row(configurations: Sequence[Configuration]) -> ConfigurationFiguresRow | None:
@@ -120,17 +120,18 @@ def cost_per_terabyte_row(
 ) -> ConfigurationFiguresRow | None:
     """What a usable TB costs, or of configurations that do not tell those a raw one."""
     for kind in ("usable", "raw"):
-        sizes = {
+        size_tb_by_id = {
             configuration.id: _capacity_tb(configuration, kind) for configuration in configurations
         }
-        if any(sizes.values()):
+        if any(size_tb_by_id.values()):
 
             def cost_per_terabyte_text_and_amount(
-                configuration: Configuration, sizes: Mapping[str, float | None] = sizes
+                configuration: Configuration,
+                size_tb_by_id: Mapping[str, float | None] = size_tb_by_id,
             ) -> tuple[str, float] | None:
                 return _amount_with_currency_text_and_amount(
                     configuration,
-                    _quotient_if_known(_total_cost(configuration), sizes[configuration.id]),
+                    _quotient_if_known(_total_cost(configuration), size_tb_by_id[configuration.id]),
                 )
 
             return _build_figures_row(

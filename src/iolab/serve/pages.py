@@ -415,7 +415,7 @@ def _plan_progress(session: LoadedSession, now_ns: int) -> PlanProgress:
         planned_count=len(plan.runs),
         may_add_runs=bool(plan.extra_run_count),
         current_step=_current_run_text(plan, done) if running else "",
-        fact_rows=_progress_time_rows(session, now_ns, running=running),
+        fact_rows=_progress_time_rows(session, now_ns, is_running=running),
     )
 
 
@@ -429,16 +429,16 @@ def _current_run_text(plan: Plan, done_runs: set[tuple[str, int]]) -> str:
 
 
 def _progress_time_rows(
-    session: LoadedSession, now_ns: int, *, running: bool
+    session: LoadedSession, now_ns: int, *, is_running: bool
 ) -> tuple[tuple[str, str], ...]:
     """Since when it runs, how long the plan takes at most, and when a run was last kept."""
     begun = session.reader.segment_starts_ns()
     facts = []
-    if begun and running:
+    if begun and is_running:
         facts.append(("running for", _duration_text(now_ns - begun[-1])))
-    if running:
+    if is_running:
         facts.append(("planned for at most", format_duration_s(session.reader.plan.demand.seconds)))
-    if session.results and running:
+    if session.results and is_running:
         facts.append(
             ("last run kept", f"{_duration_text(now_ns - session.stamp.newest_run_ns)} ago")
         )
@@ -472,7 +472,7 @@ def session_list_html(
     """The sessions of a directory that have every one of the words, in any case; all without."""
     return _render_page(
         "list.html.j2",
-        refresh=not listing.is_complete,
+        does_refresh=not listing.is_complete,
         listing=listing,
         lines=listing.lines_with_words(search_text),
         search_text=search_text,
@@ -484,12 +484,12 @@ def session_list_html(
 def live_session_html(page: LivePage, session_folder: SessionFolder) -> WebPage:
     """A session as it runs; it asks for itself again as long as it does."""
     running = page.status is SessionStatus.RUNNING
-    return _render_page("live.html.j2", refresh=running, page=page, place=session_folder)
+    return _render_page("live.html.j2", does_refresh=running, page=page, place=session_folder)
 
 
 def report_in_progress_html(session_folder: SessionFolder) -> WebPage:
     """In place of a report that is being made."""
-    return _render_page("making.html.j2", refresh=True, place=session_folder)
+    return _render_page("making.html.j2", does_refresh=True, place=session_folder)
 
 
 def comparison_html(page: ComparisonPage, allow_differences_url: str) -> WebPage:
@@ -540,14 +540,14 @@ def _refresh_script() -> str:
     return text.replace("SECONDS", str(REFRESH_S))
 
 
-def _render_page(template: str, *, refresh: bool = False, **content: object) -> WebPage:
+def _render_page(template: str, *, does_refresh: bool = False, **content: object) -> WebPage:
     """A page under the policy that lets its own style, and its own script if it has one, in."""
     text = (
         _template_environment()
         .get_template(template)
         .render(
             style=Markup(_page_style()),  # noqa: S704 - ours, and its digest stands in the policy
-            script=Markup(_refresh_script()) if refresh else "",  # noqa: S704 - the same
+            script=Markup(_refresh_script()) if does_refresh else "",  # noqa: S704 - the same
             refresh_s=REFRESH_S,
             **content,
         )
@@ -560,7 +560,7 @@ def _render_page(template: str, *, refresh: bool = False, **content: object) -> 
         "base-uri 'none'",
         "frame-ancestors 'none'",
     ]
-    if refresh:
+    if does_refresh:
         rules += [f"script-src '{csp_hash_source(_refresh_script())}'", "connect-src 'self'"]
     return WebPage(
         text.encode(), {"content-type": HTML, "content-security-policy": "; ".join(rules)}

@@ -147,7 +147,7 @@ def _file_stamp(path: Path) -> tuple[int, ...]:
         info = path.lstat()
     except FileNotFoundError:
         return ()
-    _require_plain_file(path.name, info, allow_folder=False)
+    _require_plain_file(path.name, info, is_folder_allowed=False)
     return (*_stat_stamp(info), info.st_size)
 
 
@@ -195,14 +195,16 @@ def _plain_subfolders(path: str) -> tuple[str, ...]:
     with os.scandir(path) as entries:
         for entry in entries:
             info = entry.stat(follow_symlinks=False)
-            _require_plain_file(entry.name, info, allow_folder=True)
+            _require_plain_file(entry.name, info, is_folder_allowed=True)
             if stat.S_ISDIR(info.st_mode):
                 below.append(entry.name)
     return tuple(sorted(below))
 
 
-def _require_plain_file(file_name: str, stat_result: os.stat_result, *, allow_folder: bool) -> None:
-    if stat.S_ISDIR(stat_result.st_mode) and allow_folder:
+def _require_plain_file(
+    file_name: str, stat_result: os.stat_result, *, is_folder_allowed: bool
+) -> None:
+    if stat.S_ISDIR(stat_result.st_mode) and is_folder_allowed:
         return
     if not stat.S_ISREG(stat_result.st_mode):
         raise _not_plain_error(file_name)
@@ -305,7 +307,7 @@ class SessionLibrary:
     def list_sessions(self, limit_s: float = LISTING_S) -> SessionListing:
         """Every session; after `limit_s` those that were never read stay without a summary."""
         with self._lock:
-            found = self._cached_session_folders(refresh=True)
+            found = self._cached_session_folders(does_search_again=True)
             until = self._clock() + limit_s
             lines = [self._cached_session_line(place, until) for place in found.folders]
             complete = all(line.summary or line.fault for line in lines)
@@ -316,7 +318,7 @@ class SessionLibrary:
     def session_count(self) -> int:
         """How many sessions there are, none of them read."""
         with self._lock:
-            return len(self._cached_session_folders(refresh=True).folders)
+            return len(self._cached_session_folders(does_search_again=True).folders)
 
     def session_folder(self, session_id: str) -> SessionFolder | None:
         """Where the session of that id lies; None where there is none."""
@@ -340,9 +342,13 @@ class SessionLibrary:
         with self._lock:
             return self._load_session(session_folder)
 
-    def _cached_session_folders(self, *, refresh: bool = False) -> SessionFolderList:
+    def _cached_session_folders(self, *, does_search_again: bool = False) -> SessionFolderList:
         now = self._clock()
-        if refresh or self._found is None or now - self._found_at > FOUND_SESSIONS_VALID_S:
+        if (
+            does_search_again
+            or self._found is None
+            or now - self._found_at > FOUND_SESSIONS_VALID_S
+        ):
             self._found, self._found_at = find_sessions(self.root), now
         return self._found
 

@@ -206,14 +206,18 @@ async def _discover_targets(
             device = devices[target.key] = await inspect_device(host, target, settings)
             facts[target.key] = facts_with_device_as_target(answered, device)
             if rights:
-                probes[target.key] = await _probe_target(host, MOUNT_PARENT, check_permissions=True)
+                probes[target.key] = await _probe_target(
+                    host, MOUNT_PARENT, does_check_permissions=True
+                )
             continue
         if target.holds_no_load_data:
             answered = _without_target_devices(answered)
         host_facts = facts[target.key] = _with_devices_named_by_spec(spec, answered, is_client=True)
         # A directory that is missing or closed is the guard's to name; trying it adds nothing.
         if host_facts.target is not None and host_facts.target.writable:
-            probes[target.key] = await _probe_target(host, target.path, check_permissions=rights)
+            probes[target.key] = await _probe_target(
+                host, target.path, does_check_permissions=rights
+            )
     return DiscoveredHosts({host.name: hello}, facts, probes, devices)
 
 
@@ -225,10 +229,10 @@ def _without_target_devices(facts: HostFacts) -> HostFacts:
     return replace(facts, target=unused)
 
 
-async def _probe_target(host: Host, path: str, *, check_permissions: bool) -> TargetProbe:
-    """What trying a folder tells, and with `check_permissions` what else the agent may do there."""
+async def _probe_target(host: Host, path: str, *, does_check_permissions: bool) -> TargetProbe:
+    """What trying a folder tells; with `does_check_permissions` also what else the agent may do."""
     answer = await host.request(
-        "probe", deadline_s=PROBE_LIMIT_S, path=path, rights=check_permissions
+        "probe", deadline_s=PROBE_LIMIT_S, path=path, rights=does_check_permissions
     )
     return read_answer(host.name, TargetProbe, answer)
 
@@ -324,7 +328,7 @@ async def inspect_hosts(
             host,
             _target_directory(host.spec, default_path),
             version_argv_by_tool,
-            cloud=reads_cloud_metadata,
+            does_ask_cloud_metadata=reads_cloud_metadata,
         )
 
     met = await gather_hosts(hosts.values(), _connect_and_inspect)
@@ -354,14 +358,22 @@ _Inspection = tuple[HostFacts, TargetProbe | None, Hello, HostLeftovers | None]
 
 
 async def _inspect_host(
-    host: Host, path: str | None, version_argv_by_tool: Mapping[str, list[str]], *, cloud: bool
+    host: Host,
+    path: str | None,
+    version_argv_by_tool: Mapping[str, list[str]],
+    *,
+    does_ask_cloud_metadata: bool,
 ) -> _Inspection:
     hello = await host.connect()
     left = (
         await list_or_remove_host_leftovers(host, path) if LEFTOVERS in hello.capabilities else None
     )
     answer = await host.request(
-        "facts", deadline_s=FACTS_LIMIT_S, path=path, tools=version_argv_by_tool, cloud=cloud
+        "facts",
+        deadline_s=FACTS_LIMIT_S,
+        path=path,
+        tools=version_argv_by_tool,
+        cloud=does_ask_cloud_metadata,
     )
     facts = await host.with_pod_facts(read_facts(host.name, answer), path)
     if facts.target is None or not facts.target.writable:

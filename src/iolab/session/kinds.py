@@ -91,11 +91,11 @@ class BootedHosts(Protocol):
         """Take what nodes told of themselves."""
 
     def sample_counters(
-        self, run: PlannedRun, counters: CounterCollector, host_indexes: Mapping[str, int]
+        self, run: PlannedRun, counters: CounterCollector, host_index_by_name: Mapping[str, int]
     ) -> AbstractAsyncContextManager[None]:
         """What nodes count of them is collected while what is done within lasts.
 
-        `host_indexes` are the numbers of the nodes among the hosts that counters name.
+        `host_index_by_name` are the numbers of the nodes among the hosts that counters name.
         """
 
     def with_booted_host_details(self, record: RunRecord) -> RunRecord:

@@ -221,7 +221,7 @@ async def _witness_preflight(scenario: ScenarioPlan, hosts: Mapping[str, Host]) 
             )
         else:
             faults += _already_expected_state_faults(
-                scenario, who, witness, witness_state=reading.state
+                scenario, who, witness, is_condition_true=reading.state
             )
     return EventPreflight(tuple(faults), tuple(notes))
 
@@ -235,10 +235,14 @@ async def _read_reachable_witness(host: Host, witness: Witness) -> WitnessReadin
 
 
 def _already_expected_state_faults(
-    scenario: ScenarioPlan, witness_text: str, witness: Witness, *, witness_state: bool
+    scenario: ScenarioPlan, witness_text: str, witness: Witness, *, is_condition_true: bool
 ) -> Iterator[Fault]:
     event = _first_event_of_witness(scenario, witness.id)
-    if event is not None and event.expected is not None and event.expected.state is witness_state:
+    if (
+        event is not None
+        and event.expected is not None
+        and event.expected.state is is_condition_true
+    ):
         yield Fault(
             f"{witness_text} says {quote_value(str(event.expected))} already, which event "
             f"{quote_value(event.id)} is to bring about.",

@@ -265,7 +265,7 @@ async def run_process_then_snapshot(
         start_at_real_ns=go.real_ns,
         lead_s=go.lead_s,
         on_stderr=on_stderr,
-        watch_processor=True,
+        does_watch_processor=True,
     )
     host_run.disks_after, host_run.last_sample = await take_disks_snapshot_and_sample(
         host_run.workdir.host

@@ -96,7 +96,7 @@ def compare_unpaired(
     runs = (len(a), len(b))
     error, df = _unpaired_standard_error_and_df(a, b, prior)
     estimate = _LogRatioEstimate(difference, error, df, bias_allowance)
-    return _build_comparison(estimate, better, runs, paired=False)
+    return _build_comparison(estimate, better, runs, is_paired=False)
 
 
 def compare_paired(
@@ -121,7 +121,7 @@ def compare_paired(
     spread = doubled.moderated_variance(sample_variance(differences))
     error = spread.sd / math.sqrt(count) if spread.df else math.inf
     estimate = _LogRatioEstimate(math.fsum(differences) / count, error, spread.df, bias_allowance)
-    return _build_comparison(estimate, better, (count, count), paired=True)
+    return _build_comparison(estimate, better, (count, count), is_paired=True)
 
 
 def inverted_comparison(comparison: Comparison) -> Comparison:
@@ -188,7 +188,7 @@ class _LogRatioEstimate(Record):
 
 
 def _build_comparison(
-    estimate: _LogRatioEstimate, better: BetterDirection, runs: tuple[int, int], *, paired: bool
+    estimate: _LogRatioEstimate, better: BetterDirection, runs: tuple[int, int], *, is_paired: bool
 ) -> Comparison:
     """The verdict on a log ratio with that standard error."""
     difference, error, df = estimate.difference, estimate.error, estimate.df
@@ -202,7 +202,7 @@ def _build_comparison(
             ComparisonVerdict.INCONCLUSIVE,
             reason,
             runs,
-            paired,
+            is_paired,
             math.inf,
             0.0,
             1.0,
@@ -215,7 +215,7 @@ def _build_comparison(
         reason = "a side has one run, so its interval is borrowed from other cells"
     p = _beyond_noise_p_value(estimate)
     return Comparison(
-        ratio, math.exp(low), math.exp(high), verdict, reason, runs, paired, error, df, p
+        ratio, math.exp(low), math.exp(high), verdict, reason, runs, is_paired, error, df, p
     )
 
 

@@ -386,7 +386,7 @@ class AdaptiveCurve:
         if left and surrogate is not None:
             means, sds = surrogate.predict(self._scaled_inputs(left))
             points += [
-                _curve_point_from_log_rate_per_load(load, float(mean), float(sd), measured=False)
+                _curve_point_from_log_rate_per_load(load, float(mean), float(sd), is_measured=False)
                 for load, mean, sd in zip(left, means, sds, strict=True)
             ]
         return tuple(sorted(points, key=lambda point: point.load))
@@ -401,7 +401,7 @@ class AdaptiveCurve:
         return rates
 
     def _measured_point(self, load: int) -> CurvePoint:
-        return _curve_point_from_log_rate_per_load(load, *self._rates[load], measured=True)
+        return _curve_point_from_log_rate_per_load(load, *self._rates[load], is_measured=True)
 
     def _cached_surrogate(self) -> GaussianProcess | None:
         """The surrogate of what is recorded; None for too few points."""
@@ -460,8 +460,8 @@ class AdaptiveCurve:
 
 
 def _curve_point_from_log_rate_per_load(
-    load: int, log_rate_per_load: float, log_sd: float, *, measured: bool
+    load: int, log_rate_per_load: float, log_sd: float, *, is_measured: bool
 ) -> CurvePoint:
     rate = load * math.exp(log_rate_per_load)
     reach = math.exp(Z95 * log_sd + BIAS_ALLOWANCE)
-    return CurvePoint(load, rate, rate / reach, rate * reach, measured)
+    return CurvePoint(load, rate, rate / reach, rate * reach, is_measured)

@@ -47,19 +47,19 @@ def geometric_mean_ratio(
     middle = float(logs.mean())
     if rng is not None and len(curves) >= BOOTSTRAP_MIN:
         reach = _bootstrap_log_half_width(logs, rng) + RATIO_ALLOWANCE
-        return _geometric_mean_ratio(middle, reach, len(curves), bootstrapped=True)
+        return _geometric_mean_ratio(middle, reach, len(curves), is_bootstrapped=True)
     error, df = _standard_error_and_df(curves)
     if df == 0:
         return GeometricMeanRatio(math.exp(middle), None, None, len(curves), is_bootstrapped=False)
     reach = student_quantile(CONFIDENT, df) * error + RATIO_ALLOWANCE
-    return _geometric_mean_ratio(middle, reach, len(curves), bootstrapped=False)
+    return _geometric_mean_ratio(middle, reach, len(curves), is_bootstrapped=False)
 
 
 def _geometric_mean_ratio(
-    middle: float, reach: float, curve_count: int, *, bootstrapped: bool
+    middle: float, reach: float, curve_count: int, *, is_bootstrapped: bool
 ) -> GeometricMeanRatio:
     low, high = math.exp(middle - reach), math.exp(middle + reach)
-    return GeometricMeanRatio(math.exp(middle), low, high, curve_count, bootstrapped)
+    return GeometricMeanRatio(math.exp(middle), low, high, curve_count, is_bootstrapped)
 
 
 def _standard_error_and_df(curves: Sequence[Sequence[Comparison]]) -> tuple[float, float]:

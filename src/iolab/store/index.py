@@ -69,7 +69,7 @@ def add_index_entry(
 def withdraw_index_entry(session_directory: Path, run_key: RunKey) -> None:
     """Say, flushed to the device, that what stands there of a run is no more. Raises OSError."""
     if (session_directory / layout.INDEX).exists():
-        _append_line(session_directory, [*run_key], flush=True)
+        _append_line(session_directory, [*run_key], does_flush=True)
 
 
 def read_index(session_directory: Path) -> dict[RunKey, IndexEntry]:
@@ -114,10 +114,10 @@ def _parse_index(content: bytes) -> dict[RunKey, tuple[IndexEntry, IndexedManife
     return entries
 
 
-def _append_line(session_directory: Path, line: list[Any], *, flush: bool = False) -> None:
+def _append_line(session_directory: Path, line: list[Any], *, does_flush: bool = False) -> None:
     """Append a line that begins with its break: one that was cut off before it spoils no other."""
     with (session_directory / layout.INDEX).open("ab") as file:
         file.write(b"\n" + msgspec.json.encode(line))
-        if flush:
+        if does_flush:
             file.flush()
             os.fsync(file.fileno())

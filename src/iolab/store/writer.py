@@ -275,13 +275,13 @@ def _is_empty_or_failed_creation(directory: Path) -> bool:
     )
 
 
-def require_no_session(directory: Path, *, resumable: bool = True) -> None:
+def require_no_session(directory: Path, *, is_resumable: bool = True) -> None:
     """StoreError if there is a session already; it is no answer to go on with that of an import."""
     if (directory / layout.SESSION).exists():
         raise StoreError(
             f"'{directory}' holds a session already.",
             f"Continue it with `iolab resume {directory}`, or choose another directory."
-            if resumable
+            if is_resumable
             else "Choose another directory.",
         )
 

@@ -425,15 +425,15 @@ def _host_role_and_node_element_faults(
 
 
 def add_path_and_object_store_faults(
-    document: StudyDocument, tables: StudyTables, kinds: StudyKinds, *, required: bool
+    document: StudyDocument, tables: StudyTables, kinds: StudyKinds, *, is_required: bool
 ) -> None:
     """Add the faults of target paths and object stores: none, or two for one place."""
     stores = tuple(
         table for kind in kinds.loads if kind.uses_object_store for table in kind.engines_by_table
     )
     uses_store = [isinstance(item.table, stores) for item in tables.items_by_section["workload"]]
-    needs_path = required and (not uses_store or not all(uses_store))
-    _add_object_store_faults(document, tables, required=required and any(uses_store))
+    needs_path = is_required and (not uses_store or not all(uses_store))
+    _add_object_store_faults(document, tables, is_required=is_required and any(uses_store))
     hosts = {host.name: (item, host) for item, host in tables.items_of_table("host", HostTable)}
     target = document.tree.get("target")
     common = isinstance(target, dict) and ("path" in target or "device" in target)
@@ -459,9 +459,9 @@ def add_path_and_object_store_faults(
 
 
 def _add_object_store_faults(
-    document: StudyDocument, tables: StudyTables, *, required: bool
+    document: StudyDocument, tables: StudyTables, *, is_required: bool
 ) -> None:
-    """Add the faults of object stores: none where one is `required`, or half of one."""
+    """Add the faults of object stores: none where one is `is_required`, or half of one."""
     target = document.tree.get(TARGET)
     common = target if isinstance(target, dict) else {}
     configurations = [
@@ -474,7 +474,7 @@ def _add_object_store_faults(
             message = f"{where} has {'an' if has[0] == 'e' else 'a'} {has} but no {lacks}."
             document.add_fault((*path, has), message, f"Give its {lacks} too.")
     for item in tables.items_by_section["configuration"]:
-        if required and "endpoint" not in common and "endpoint" not in item.user_values:
+        if is_required and "endpoint" not in common and "endpoint" not in item.user_values:
             hint = (
                 "Write endpoint = 'http://HOST:PORT' and bucket = 'NAME' under [target], or give "
                 "--set target.endpoint=URL --set target.bucket=NAME."
@@ -520,21 +520,23 @@ def _add_duplicate_name_faults(
         first.setdefault(name, item)
 
 
-def _host_table_element_faults(table_item: TableItem, host: HostTable) -> Iterator[ElementFault]:
-    kind = host_transport(host)
-    if host.kind is HostTransport.COMMAND and not table_item.user_values.get("command"):
+def _host_table_element_faults(
+    table_item: TableItem, host_table: HostTable
+) -> Iterator[ElementFault]:
+    kind = host_transport(host_table)
+    if host_table.kind is HostTransport.COMMAND and not table_item.user_values.get("command"):
         hint = "Give the arguments that reach it, as in command = ['ssh', 'client-1']."
         yield ElementFault(("kind",), "kind = 'command' but no command", hint)
     elif table_item.user_values.get("command") == []:
         hint = "Give the arguments that reach it, or leave the command out for this machine."
         yield ElementFault(("command",), "a command without a word", hint)
-    if kind is not HostTransport.COMMAND and host.command:
+    if kind is not HostTransport.COMMAND and host_table.command:
         hint = "Leave the command out, or write kind = 'command'."
         yield ElementFault(
             ("command",), f"a command but is of kind {quote_value(kind.value)}", hint
         )
     for key in SSH_KEYS:
-        if kind is not HostTransport.SSH and getattr(host, key) is not None:
+        if kind is not HostTransport.SSH and getattr(host_table, key) is not None:
             hint = f"Leave {key} out, or write kind = 'ssh'."
             yield ElementFault((key,), f"{key} but is of kind {quote_value(kind.value)}", hint)
 

@@ -24,7 +24,7 @@ from iolab.text import counted_noun, quote_value
 from iolab.units import format_bytes, format_duration_s, format_rate_bytes
 
 if TYPE_CHECKING:
-    from iolab.study.kinds import LoadDemand, StudyKinds, TimeItem
+    from iolab.study.kinds import StudyKinds, TimeAndSpaceDemand, TimeItem
 
 PURGE_S: Final = {
     PurgeMethod.NONE: 0.0,
@@ -297,7 +297,7 @@ def plan_demand(
         for host in {name for item in study.configurations for name in item.hosts}
     }
     most = max(per_host.values(), default=0)
-    demands = [kind.load_demand(study, runs, rate, kinds.hosts) for kind in kinds.loads]
+    demands = [kind.time_and_space_demand(study, runs, rate, kinds.hosts) for kind in kinds.loads]
     of_hosts = kinds.hosts.booted_host_demand(study, len(runs), rate)
     prepared = sum(demand.prepared_run_count for demand in demands)
     time_items = _plan_time_items(study, _layout_time_items(most, rate), demands, len(runs))
@@ -389,7 +389,10 @@ def _layout_time_items(layout_bytes: int, write_bytes_per_s: float) -> tuple[Tim
 
 
 def _plan_time_items(
-    study: Study, layout: tuple[TimeItem, ...], demands: Sequence[LoadDemand], run_count: int
+    study: Study,
+    layout: tuple[TimeItem, ...],
+    demands: Sequence[TimeAndSpaceDemand],
+    run_count: int,
 ) -> tuple[TimeItem, ...]:
     method, prepared = study.method, sum(demand.prepared_run_count for demand in demands)
     proving = f"{counted_noun(prepared, 'run')}: verify, drop caches, idle watch, commit"

@@ -35,7 +35,7 @@ KnownFacts = Mapping[str, HostFacts] | None
 """What is known of hosts, by `Target.key`; None where they were not asked."""
 
 
-class LoadDemand(Record):
+class TimeAndSpaceDemand(Record):
     """What the runs of one kind of load take: seconds and bytes.
 
     `load_time_items` is the load itself, `generator_limit_time_items` what is measured once for all
@@ -150,20 +150,22 @@ class LoadStudyKind:
             search_goal=table.workload_objective,
         )
 
-    def load_demand(
+    def time_and_space_demand(
         self,
         study: Study,
         runs: Sequence[PlannedRun],
         host_write_bytes_per_s: float,  # noqa: ARG002 - of kinds that know what they write
         host_kind: HostStudyKind,  # noqa: ARG002 - as above
-    ) -> LoadDemand:
+    ) -> TimeAndSpaceDemand:
         """What its runs among these take, where one host writes at that rate."""
         own_runs = self.runs_of_kind(runs)
         if not own_runs:
-            return LoadDemand()
+            return TimeAndSpaceDemand()
         seconds = sum(self.expected_run_seconds(study, run.point) for run in own_runs)
         message = f"{len(own_runs)} runs of {list_text(self.engines)}"
-        return LoadDemand(load_time_items=((message, seconds),), prepared_run_count=len(own_runs))
+        return TimeAndSpaceDemand(
+            load_time_items=((message, seconds),), prepared_run_count=len(own_runs)
+        )
 
     def writes_of_run(self, study: Study, point: Point, host_kind: HostStudyKind) -> RunWrites:  # noqa: ARG002 - of kinds that write
         """What one run of its own writes."""

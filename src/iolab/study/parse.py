@@ -58,7 +58,7 @@ class StudyOverrides(Record):
     engine: EngineName | None = None
 
 
-def parse_study(text: str, file_name: str, options: StudyOverrides, kinds: StudyKinds) -> Study:
+def parse_study(text: str, file_name: str, overrides: StudyOverrides, kinds: StudyKinds) -> Study:
     """The study that `text` describes; StudyError with every fault, each with file and line.
 
     Faults of every scale are found, not only of the one asked for.
@@ -68,16 +68,20 @@ def parse_study(text: str, file_name: str, options: StudyOverrides, kinds: Study
     if document is None:
         raise StudyError(faults.all_faults)
     scales = _pop_scales_or_add_faults(document)
-    if options.scale != FULL_SCALE and options.scale not in scales:
+    if overrides.scale != FULL_SCALE and overrides.scale not in scales:
         names = [FULL_SCALE, *scales]
-        message = f"The study has no scale {quote_value(options.scale)}."
-        faults.add(ValueOrigin("--scale"), message, suggestion(options.scale, names, "scales"))
+        message = f"The study has no scale {quote_value(overrides.scale)}."
+        faults.add(ValueOrigin("--scale"), message, suggestion(overrides.scale, names, "scales"))
     study = _build_study_at_scale(
-        _copy_document_without_overrides(document), text, options, scales.get(options.scale), kinds
+        _copy_document_without_overrides(document),
+        text,
+        overrides,
+        scales.get(overrides.scale),
+        kinds,
     )
     for other in scales:
-        if other != options.scale:
-            plain = StudyOverrides(scale=other, requires_path=False, inventory=options.inventory)
+        if other != overrides.scale:
+            plain = StudyOverrides(scale=other, requires_path=False, inventory=overrides.inventory)
             _build_study_at_scale(
                 _copy_document_without_overrides(document), text, plain, scales[other], kinds
             )
@@ -110,14 +114,14 @@ def scale_names(text: str) -> tuple[str, ...]:
 def _build_study_at_scale(
     document: StudyDocument,
     text: str,
-    options: StudyOverrides,
+    overrides: StudyOverrides,
     scale: dict[str, Any] | None,
     kinds: StudyKinds,
 ) -> Study | None:
     """One reading of the document under one scale; None when any fault was found."""
     drop_inventory_tables_and_add_faults(document)
-    if options.inventory is not None:
-        hosts = read_inventory(options.inventory, document.faults)
+    if overrides.inventory is not None:
+        hosts = read_inventory(overrides.inventory, document.faults)
         if hosts is None:
             return None
         replace_with_inventory_tables(document, hosts)
@@ -126,24 +130,24 @@ def _build_study_at_scale(
     _add_default_host_and_configuration(document, file_schema)
     expand_host_ranges(document)
     if scale is not None:
-        apply_scale(document, options.scale, scale, file_schema)
-    overrides = _apply_overrides_and_get_assignments(document, options, file_schema)
+        apply_scale(document, overrides.scale, scale, file_schema)
+    assignments = _apply_overrides_and_get_assignments(document, overrides, file_schema)
     drop_target_keys_hidden_by_overrides(document)
-    fleet = None if options.inventory is not None else expand_pods_or_add_faults(document)
+    fleet = None if overrides.inventory is not None else expand_pods_or_add_faults(document)
     tables = read_tables_and_add_faults(document, file_schema)
     add_cross_table_faults(document, tables, kinds)
     add_device_faults(document, tables, kinds)
-    add_path_and_object_store_faults(document, tables, kinds, required=options.requires_path)
-    add_phase_and_event_faults(document, tables, required=options.requires_path)
+    add_path_and_object_store_faults(document, tables, kinds, is_required=overrides.requires_path)
+    add_phase_and_event_faults(document, tables, is_required=overrides.requires_path)
     if document.faults.all_faults:
         return None
-    inventory = options.inventory.text if options.inventory else ""
+    inventory = overrides.inventory.text if overrides.inventory else ""
     study = build_study(
         tables,
         kinds,
-        scale=options.scale,
+        scale=overrides.scale,
         text=text,
-        overrides=tuple(overrides),
+        overrides=tuple(assignments),
         inventory=inventory,
         kubernetes=fleet,
     )
@@ -153,23 +157,23 @@ def _build_study_at_scale(
 
 
 def _apply_overrides_and_get_assignments(
-    document: StudyDocument, options: StudyOverrides, file_schema: StudyFileSchema
+    document: StudyDocument, overrides: StudyOverrides, file_schema: StudyFileSchema
 ) -> list[str]:
     """Set what the command line sets over the file, and tell it as `--set` would say it."""
-    overrides = list(options.set_arguments)
-    if options.engine is not None:
-        overrides += engine_overrides_or_add_fault(document, options.engine, file_schema)
-    for assignment in overrides:
+    assignments = list(overrides.set_arguments)
+    if overrides.engine is not None:
+        assignments += engine_overrides_or_add_fault(document, overrides.engine, file_schema)
+    for assignment in assignments:
         apply_set_argument(document, assignment, file_schema)
-    if options.path is not None:
-        overrides.append(f"target.path={options.path}")
-        set_target_path(document, options.path)
+    if overrides.path is not None:
+        assignments.append(f"target.path={overrides.path}")
+        set_target_path(document, overrides.path)
     for key in ("device", "serial"):
-        value = getattr(options, key)
+        value = getattr(overrides, key)
         if value is not None:
-            overrides.append(f"target.{key}={value}")
+            assignments.append(f"target.{key}={value}")
             set_target_key(document, key, value)
-    return overrides
+    return assignments
 
 
 def _add_default_host_and_configuration(

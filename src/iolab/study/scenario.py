@@ -74,9 +74,9 @@ def drop_inventory_tables_and_add_faults(document: StudyDocument) -> None:
 
 
 def add_phase_and_event_faults(
-    document: StudyDocument, tables: StudyTables, *, required: bool
+    document: StudyDocument, tables: StudyTables, *, is_required: bool
 ) -> None:
-    """Add every fault of phases and events; with `required` also what an inventory lacks."""
+    """Add every fault of phases and events; with `is_required` also what an inventory lacks."""
     phases = tables.items_of_table("phase", PhaseTable)
     events = tables.items_of_table("event", EventTable)
     hosts = [table.name for _, table in tables.items_of_table("host", HostTable)]
@@ -100,7 +100,7 @@ def add_phase_and_event_faults(
         add_element_faults(document, item, _event_kind_element_faults(event, loads))
     _add_limit_outside_load_faults(document, [phase.id for _, phase in phases], events)
     _add_neighbour_faults(document, tables)
-    if required:
+    if is_required:
         _add_inventory_faults(document, tables)
     if phases:
         _add_faults_of_method_with_phases(document, tables)

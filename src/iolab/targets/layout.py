@@ -16,7 +16,7 @@ from iolab.core.workload import AnyJob, DataSet
 from iolab.errors import EngineError, HostError, Interrupted, IolabError
 from iolab.hosts.barrier import gather_hosts, run_with_background
 from iolab.hosts.device_counters import take_disks_snapshot
-from iolab.hosts.engine import Command, ParsedEngineOutput, command_verified_against_ledger
+from iolab.hosts.engine import Command, ParsedEngineOutput, command_that_verifies_blocks
 from iolab.hosts.message import AgentRefusalError
 from iolab.hosts.remote_process import CORRECT_HINT, ProcessEnding, exit_fault_text, run_process
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
@@ -165,7 +165,7 @@ async def _write_data_set(
     )
     seed = contents_seed(context.study, workdir.name)
     command = engine.build_layout_command(data_set, workdir.dir, own_job, seed=seed)
-    command = command_verified_against_ledger(engine, command, ledger)
+    command = command_that_verifies_blocks(engine, command, ledger)
     reader = engine.create_layout_reader(data_set)
     halt = asyncio.Event()
 

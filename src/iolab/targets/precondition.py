@@ -29,7 +29,7 @@ from iolab.hosts.engine import (
     Command,
     OutputReader,
     ParsedEngineOutput,
-    command_verified_against_ledger,
+    command_that_verifies_blocks,
 )
 from iolab.hosts.remote_process import ProcessEnding, run_and_get_output, run_process
 from iolab.stats.rounds import judge_steady_state_rounds
@@ -142,7 +142,7 @@ async def overwrite_data_set(
         seed = contents_seed(context.study, workdir.name)
         command = engine.build_overwrite_command(held, workdir.dir, passes, job, seed=seed)
         ledger = context.ledgers.ledger_of_data_set(workdir, data_set) if job.verify else None
-        command = command_verified_against_ledger(engine, command, ledger)
+        command = command_that_verifies_blocks(engine, command, ledger)
         ending, reading = await _run_preconditioning_process(
             context, workdir, command, engine.create_overwrite_reader(held, passes)
         )
@@ -208,7 +208,7 @@ async def _run_preconditioning_round(
             job, held, workdir.dir, seconds=seconds, seed=seed
         )
         ledger = context.ledgers.ledger_of_data_set(workdir, data_set) if job.verify else None
-        command = command_verified_against_ledger(engine, command, ledger)
+        command = command_that_verifies_blocks(engine, command, ledger)
         ending, reading = await _run_preconditioning_process(
             context, workdir, command, engine.create_measurement_reader(job)
         )
@@ -404,11 +404,11 @@ class Preconditioner:
         """Devices are written to by whoever bears no stamps: what they must hold is not known."""
         data_set = self._context.plan.data_set(run.point.data_set)
 
-        async def forget_ledger_of_host(workdir: WorkDirectory) -> None:
+        async def forget_ledger_of_raw_device(workdir: WorkDirectory) -> None:
             if workdir.is_raw_device:
                 await self._context.ledgers.forget_ledger(workdir, data_set)
 
-        (await gather_hosts(workdirs, forget_ledger_of_host)).results_or_raise()
+        (await gather_hosts(workdirs, forget_ledger_of_raw_device)).results_or_raise()
 
     async def _begin_block_ledgers(
         self, run: PlannedRun, workdirs: Sequence[WorkDirectory]

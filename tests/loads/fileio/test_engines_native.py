@@ -68,7 +68,7 @@ def test_files_have_the_names_that_fio_gives_them() -> None:
     told = spec(NATIVE.build_layout_command(FILES, "/t", None, seed=0))
     names = [file["path"] for job in told["jobs"] for file in job["files"]]
     assert names == list(FILES.file_names())
-    text = layout_job_file(FILES, direct=True, ioengine="libaio", seed=0)
+    text = layout_job_file(FILES, is_direct_io=True, ioengine="libaio", seed=0)
     assert "filename_format=s1m.$jobnum.$filenum" in text
 
 

@@ -311,11 +311,11 @@ def test_a_data_set_whose_name_fio_could_misread_is_refused(name: str) -> None:
     with pytest.raises(EngineError, match="cannot begin file names"):
         measurement_job_file(DEEP, replace(MANY_FILES, id=name), 1000, 1)
     with pytest.raises(EngineError, match="cannot begin file names"):
-        layout_job_file(replace(MANY_FILES, id=name), direct=True, ioengine="libaio", seed=1)
+        layout_job_file(replace(MANY_FILES, id=name), is_direct_io=True, ioengine="libaio", seed=1)
 
 
 def laid_out(files: DataSet, *, direct: bool = True) -> dict[str, str]:
-    return options_of(layout_job_file(files, direct=direct, ioengine="libaio", seed=7))
+    return options_of(layout_job_file(files, is_direct_io=direct, ioengine="libaio", seed=7))
 
 
 def test_a_layout_writes_every_file_whole_and_flushes() -> None:
@@ -380,7 +380,9 @@ def test_a_device_is_told_by_its_name_and_each_job_has_its_own_region() -> None:
 
 
 def test_a_fill_goes_over_the_region_so_many_times_in_128_kib() -> None:
-    found = options_of(overwrite_job_file(DEEP_DEVICE, 2.5, direct=True, ioengine="libaio", seed=1))
+    found = options_of(
+        overwrite_job_file(DEEP_DEVICE, 2.5, is_direct_io=True, ioengine="libaio", seed=1)
+    )
     region = DEEP_DEVICE.bytes_per_host
     assert (found["rw"], found["bs"], found["numjobs"]) == ("write", str(128 << 10), "1")
     assert found["size"] == str(region)
@@ -388,7 +390,9 @@ def test_a_fill_goes_over_the_region_so_many_times_in_128_kib() -> None:
 
 
 def test_a_fill_of_files_has_a_job_for_each_jobs_files() -> None:
-    found = options_of(overwrite_job_file(MANY_FILES, 1, direct=True, ioengine="libaio", seed=1))
+    found = options_of(
+        overwrite_job_file(MANY_FILES, 1, is_direct_io=True, ioengine="libaio", seed=1)
+    )
     assert found["numjobs"] == str(MANY_FILES.numjobs)
     assert found["io_size"] == str(MANY_FILES.bytes_per_job)
     assert "filename" not in found

@@ -17,7 +17,7 @@ LEDGER = BlockLedger("/proc/7/fd/9", 4096)
 
 def test_a_ledger_is_told_beside_the_jobs() -> None:
     command = NativeEngine().build_measurement_command(JOB, FILES, "/t", seconds=2.5, seed=7)
-    told = NativeEngine().command_verified_against_ledger(command, LEDGER)
+    told = NativeEngine().command_that_verifies_blocks(command, LEDGER)
     spec = json.loads(told.stdin)
     assert (spec.pop("ledger"), spec.pop("ledger_block")) == ("/proc/7/fd/9", 4096)
     assert spec == json.loads(command.stdin)
@@ -29,4 +29,4 @@ def test_what_is_too_long_with_a_ledger_is_refused() -> None:
     command = NativeEngine().build_measurement_command(JOB, FILES, "/t", seconds=2.5, seed=7)
     long = replace(LEDGER, path="x" * SPEC_BYTES_MAX)
     with pytest.raises(EngineError, match="1 MiB"):
-        NativeEngine().command_verified_against_ledger(command, long)
+        NativeEngine().command_that_verifies_blocks(command, long)

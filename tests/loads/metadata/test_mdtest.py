@@ -96,7 +96,7 @@ def test_anything_else_is_refused(name: str, value: str) -> None:
 def test_an_address_that_mpiexec_would_misread_is_refused(address: str) -> None:
     for mpi in (MPICH, OPEN_MPI):
         with pytest.raises(EngineError, match="address of host 'c09'"):
-            mpiexec_argv(mpi, "mpiexec", [RankPlacement("c09", address, 1)], as_root=False)
+            mpiexec_argv(mpi, "mpiexec", [RankPlacement("c09", address, 1)], is_run_as_root=False)
 
 
 @pytest.mark.parametrize(

@@ -242,6 +242,8 @@ def test_encryption_takes_its_part_of_the_generator_limit() -> None:
 
 def test_a_plan_has_the_time_of_reading_back() -> None:
     session = Session()
-    demand = ObjectsStudyKind().load_demand(session.study, session.runs, 1e9, cast(Any, None))
+    demand = ObjectsStudyKind().time_and_space_demand(
+        session.study, session.runs, 1e9, cast(Any, None)
+    )
     items = dict(demand.own_preparation_time_items)
     assert items["reading back what 2 runs put"] == 2 * session.study.method.load_seconds_range[1]

@@ -141,17 +141,17 @@ def _monitored_node_resource_uses(view: RunView) -> Iterator[ResourceUse]:
 
 
 def _processor_uses(
-    view: RunView, host: str, role: HostRole, window: Window, load_share: float | None = None
+    view: RunView, host_name: str, role: HostRole, window: Window, load_share: float | None = None
 ) -> Iterator[ResourceUse]:
-    busy = metric_mean_by_device(view, host, "cpu", "busy_share", window)
+    busy = metric_mean_by_device(view, host_name, "cpu", "busy_share", window)
     if ALL_CORES in busy:
         yield ResourceUse(
-            Resource.PROCESSORS, host, role, "", busy[ALL_CORES], own_load_share=load_share
+            Resource.PROCESSORS, host_name, role, "", busy[ALL_CORES], own_load_share=load_share
         )
     cores = {name: share for name, share in busy.items() if "@" in name}
     if cores:
         name = max(cores, key=lambda core: cores[core])
-        yield ResourceUse(Resource.CORE, host, role, name.partition("@")[0], cores[name])
+        yield ResourceUse(Resource.CORE, host_name, role, name.partition("@")[0], cores[name])
 
 
 def engine_share_of_host_cpus(view: RunView, host: HostRun) -> float | None:
@@ -251,7 +251,7 @@ def _mean_device_latency_ns(view: RunView) -> float | None:
 
 
 def metric_mean_by_device(
-    view: RunView, host: str, scope: str, metric: str, window: Window
+    view: RunView, host_name: str, scope: str, metric_key: str, window: Window
 ) -> dict[str, float]:
     """The mean over the window of one metric of every device of a scope, by name.
 
@@ -259,7 +259,7 @@ def metric_mean_by_device(
     out.
     """
     by_name: dict[str, float] = {}
-    for series in view.counter_series(host, scope, metric):
+    for series in view.counter_series(host_name, scope, metric_key):
         shared = view.step_overlap_ns(series, window)
         counted = (shared > 0) & np.isfinite(series.value)
         if counted.any():
@@ -270,7 +270,7 @@ def metric_mean_by_device(
 
 def network_port_uses(
     view: RunView,
-    host: str,
+    host_name: str,
     role: HostRole,
     facts: HostFacts | None,
     window: Window,
@@ -279,16 +279,18 @@ def network_port_uses(
     """Each port and way of a host; `load_bytes_per_s` is the load's own, None if unknown."""
     speeds = bytes_per_s_by_port(facts)
     for metric, way in PORT_DIRECTIONS.items():
-        for port, rate in metric_mean_by_device(view, host, "nic", metric, window).items():
+        for port, rate in metric_mean_by_device(view, host_name, "nic", metric, window).items():
             if port == LOOPBACK or (
                 load_bytes_per_s is not None and load_bytes_per_s < LOAD_SHARE * rate
             ):
                 continue
             speed = speeds.get(port)
             if speed is not None:
-                yield ResourceUse(Resource.PORT, host, role, f"{port} {way}", rate / speed, rate)
+                yield ResourceUse(
+                    Resource.PORT, host_name, role, f"{port} {way}", rate / speed, rate
+                )
             elif rate >= QUIET_BYTES_PER_S:
-                yield ResourceUse(Resource.PORT, host, role, f"{port} {way}", None, rate)
+                yield ResourceUse(Resource.PORT, host_name, role, f"{port} {way}", None, rate)
 
 
 def bytes_per_s_by_port(facts: HostFacts | None) -> dict[str, float]:
@@ -302,21 +304,21 @@ def bytes_per_s_by_port(facts: HostFacts | None) -> dict[str, float]:
 
 def device_resource_uses(
     view: RunView,
-    host: str,
+    host_name: str,
     device_stack: Sequence[str],
     facts: HostFacts | None,
     window: Window,
     role: HostRole = HostRole.CLIENT,
 ) -> Iterator[ResourceUse]:
     """The device of a stack (nearest the file system first) that its I/Os wait for, if watched."""
-    busy = metric_mean_by_device(view, host, "disk", "busy_share", window)
-    queue = metric_mean_by_device(view, host, "disk", "queue_depth", window)
-    reads = metric_mean_by_device(view, host, "disk", "read_iops", window)
-    writes = metric_mean_by_device(view, host, "disk", "write_iops", window)
+    busy = metric_mean_by_device(view, host_name, "disk", "busy_share", window)
+    queue = metric_mean_by_device(view, host_name, "disk", "queue_depth", window)
+    reads = metric_mean_by_device(view, host_name, "disk", "read_iops", window)
+    writes = metric_mean_by_device(view, host_name, "disk", "write_iops", window)
     uses = [
         ResourceUse(
             resource=Resource.DEVICE,
-            host=host,
+            host=host_name,
             role=role,
             name=name,
             share=busy[name],

@@ -571,9 +571,9 @@ def check_unwritten_extents(view: RunView, host_index: int) -> CheckAnswer:
     return valid_answer(f"All {format_bytes(proof.written_bytes)} were written before.", **evidence)
 
 
-def _extent_evidence(host: str, proof: ExtentProof) -> EvidenceValues:
+def _extent_evidence(host_name: str, proof: ExtentProof) -> EvidenceValues:
     return {
-        "host": host,
+        "host": host_name,
         "method": proof.method,
         "files": proof.file_count,
         "size_bytes": proof.size_bytes,

@@ -48,13 +48,13 @@ def check_preloaded_library(view: RunView, host_index: int) -> Iterable[CheckAns
 
 
 def preload_answers(
-    libraries: Iterable[LoadedLibrary], process_text: str, host: str = ""
+    libraries: Iterable[LoadedLibrary], process_text: str, host_name: str = ""
 ) -> Iterator[CheckAnswer]:
     """What each library means for the result of the `process_text` that has it."""
     for library in libraries:
         kind, path = interposer_kind(library), excerpt(library.path, 200)
         evidence: EvidenceValues = {
-            "host": host,
+            "host": host_name,
             "library": path,
             "source": library.source.value,
             "kind": kind.value,

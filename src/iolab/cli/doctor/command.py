@@ -77,11 +77,11 @@ def doctor(
         return
     if hosts is None:
         findings = _check_and_print_this_machine(
-            path or ".", asks_cloud=cloud_metadata, output_format=output_format
+            path or ".", does_ask_cloud_metadata=cloud_metadata, output_format=output_format
         )
     else:
         findings = _check_and_print_fleet(
-            hosts, path, asks_cloud=cloud_metadata, output_format=output_format
+            hosts, path, does_ask_cloud_metadata=cloud_metadata, output_format=output_format
         )
     print_readiness_or_exit(findings, clean_command_line_text(path, hosts))
 
@@ -95,11 +95,15 @@ def clean_command_line_text(path: str | None, hosts: str | None) -> str:
 
 
 def _check_and_print_this_machine(
-    path: str, *, asks_cloud: bool, output_format: OutputFormat
+    path: str, *, does_ask_cloud_metadata: bool, output_format: OutputFormat
 ) -> Sequence[Finding]:
     import asyncio
 
-    findings = asyncio.run(inspect_local_machine(str(Path(path).absolute()), asks_cloud=asks_cloud))
+    findings = asyncio.run(
+        inspect_local_machine(
+            str(Path(path).absolute()), does_ask_cloud_metadata=does_ask_cloud_metadata
+        )
+    )
     _print_findings([("", item) for item in findings], output_format)
     return findings
 
@@ -164,7 +168,11 @@ def _print_findings(findings: Sequence[tuple[str, Finding]], output_format: Outp
 
 
 def _check_and_print_fleet(
-    hosts_option: str, target_path: str | None, *, asks_cloud: bool, output_format: OutputFormat
+    hosts_option: str,
+    target_path: str | None,
+    *,
+    does_ask_cloud_metadata: bool,
+    output_format: OutputFormat,
 ) -> Sequence[Finding]:
     import asyncio
 
@@ -177,7 +185,9 @@ def _check_and_print_fleet(
 
     require_absolute(target_path)
     specs = read_hosts(hosts_option)
-    inspected = asyncio.run(inspect_fleet(specs, target_path, asks_cloud=asks_cloud))
+    inspected = asyncio.run(
+        inspect_fleet(specs, target_path, does_ask_cloud_metadata=does_ask_cloud_metadata)
+    )
     if output_format is not OutputFormat.TABLE:
         document = fleet_document(specs, inspected)
         print_document(output_format, document, document["findings"])

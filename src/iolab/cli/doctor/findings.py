@@ -79,8 +79,8 @@ def readiness(findings: Sequence[Finding]) -> Readiness:
     return Readiness.BUSY if is_busy else Readiness.FIT
 
 
-async def inspect_local_machine(path: str, *, asks_cloud: bool) -> tuple[Finding, ...]:
-    """Every finding about this machine and the directory `path`; its cloud too if `asks_cloud`."""
+async def inspect_local_machine(path: str, *, does_ask_cloud_metadata: bool) -> tuple[Finding, ...]:
+    """Every finding about this machine, its cloud if that is asked, and the directory `path`."""
     from iolab.core.host import HostSpec, HostTransport
     from iolab.hosts.connect import open_hosts
     from iolab.hosts.push import agent_binary
@@ -91,13 +91,15 @@ async def inspect_local_machine(path: str, *, asks_cloud: bool) -> tuple[Finding
         return (Finding("agent", FindingState.FAULT, error.message, error.hint),)
     async with open_hosts([HostSpec("local", HostTransport.LOCAL)]) as hosts:
         try:
-            return await _host_findings(hosts["local"], path, str(binary), asks_cloud=asks_cloud)
+            return await _host_findings(
+                hosts["local"], path, str(binary), does_ask_cloud_metadata=does_ask_cloud_metadata
+            )
         except HostError as error:
             return (Finding("agent", FindingState.FAULT, error.message, error.hint),)
 
 
 async def _host_findings(
-    host: Host, path: str, agent_path: str, *, asks_cloud: bool
+    host: Host, path: str, agent_path: str, *, does_ask_cloud_metadata: bool
 ) -> tuple[Finding, ...]:
     from iolab.core.host import TargetProbe, version_argv_by_tool
     from iolab.hosts.answers import read_answer, read_facts
@@ -107,7 +109,7 @@ async def _host_findings(
     hello = await host.connect()
     tools = version_argv_by_tool(required_client_programs())
     message = await host.request(
-        "facts", deadline_s=ANSWER_DEADLINE_S, path=path, tools=tools, cloud=asks_cloud
+        "facts", deadline_s=ANSWER_DEADLINE_S, path=path, tools=tools, cloud=does_ask_cloud_metadata
     )
     facts = read_facts(host.name, message)
     sample = await host.request("snapshot", deadline_s=ANSWER_DEADLINE_S)

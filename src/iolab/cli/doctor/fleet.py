@@ -419,17 +419,17 @@ def _host_names(hosts: Iterable[InspectedHost]) -> tuple[str, ...]:
 
 
 async def inspect_fleet(
-    specs: tuple[HostSpec, ...], path: str | None, *, asks_cloud: bool
+    specs: tuple[HostSpec, ...], path: str | None, *, does_ask_cloud_metadata: bool
 ) -> HostOutcomes[InspectedHost]:
     """Reach every host, ask and watch them all at once, and let go.
 
-    `path` is absolute, for hosts that name none of their own; with `asks_cloud` each asks its
-    cloud's metadata service.
+    `path` is absolute, for hosts that name none of their own; with
+    `does_ask_cloud_metadata` each asks its cloud's metadata service.
     """
     tools = version_argv_by_tool(study_kinds().doctor_programs)
     async with open_hosts(specs) as hosts:
         return await inspect_hosts(
-            hosts, path, tools, SYSTEM_CLOCK, reads_cloud_metadata=asks_cloud
+            hosts, path, tools, SYSTEM_CLOCK, reads_cloud_metadata=does_ask_cloud_metadata
         )
 
 

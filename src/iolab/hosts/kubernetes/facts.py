@@ -76,11 +76,13 @@ async def read_pod_facts(pod: PodReference, path: str | None) -> PodFacts | None
         return None
     claim_name = claim_name_at(found, pod.container, path)
     claim = await _read_object_or_none(kubectl, "persistentvolumeclaim", claim_name)
-    volume_name = _excerpt_at_keys(claim, "spec", "volumeName")
+    volume_name = _shortened_text_at_keys(claim, "spec", "volumeName")
     volume = await _read_object_or_none(kubectl, "persistentvolume", volume_name)
-    class_name = _excerpt_at_keys(claim, "spec", "storageClassName")
+    class_name = _shortened_text_at_keys(claim, "spec", "storageClassName")
     class_ = await _read_object_or_none(kubectl, "storageclass", class_name)
-    others = await _count_other_pods_on_node(kubectl, _excerpt_at_keys(found, "spec", "nodeName"))
+    others = await _count_other_pods_on_node(
+        kubectl, _shortened_text_at_keys(found, "spec", "nodeName")
+    )
     return pod_facts(found, pod.container, path, claim, volume, class_, others)
 
 
@@ -103,15 +105,15 @@ def pod_facts(
         claim, "spec", "accessModes"
     )
     return PodFacts(
-        namespace=_excerpt_at_keys(pod, "metadata", "namespace"),
-        name=_excerpt_at_keys(pod, "metadata", "name"),
-        node=_excerpt_at_keys(pod, "spec", "nodeName"),
-        qos=_excerpt_at_keys(pod, "status", "qosClass"),
+        namespace=_shortened_text_at_keys(pod, "metadata", "namespace"),
+        name=_shortened_text_at_keys(pod, "metadata", "name"),
+        node=_shortened_text_at_keys(pod, "spec", "nodeName"),
+        qos=_shortened_text_at_keys(pod, "status", "qosClass"),
         cpu_limit=excerpt(str(limits.get("cpu") or ""), TEXT_CHARACTERS_MAX),
         memory_limit=excerpt(str(limits.get("memory") or ""), TEXT_CHARACTERS_MAX),
         claim=claim_name_at(pod, container, path),
-        storage_class=_excerpt_at_keys(claim, "spec", "storageClassName"),
-        provisioner=_excerpt_at_keys(storage_class, "provisioner"),
+        storage_class=_shortened_text_at_keys(claim, "spec", "storageClassName"),
+        provisioner=_shortened_text_at_keys(storage_class, "provisioner"),
         parameters=tuple(
             (
                 excerpt(str(key), TEXT_CHARACTERS_MAX),
@@ -119,11 +121,11 @@ def pod_facts(
             )
             for key, value in sorted(parameters.items())[:PARAMETERS_MAX]
         ),
-        volume=_excerpt_at_keys(volume, "metadata", "name"),
+        volume=_shortened_text_at_keys(volume, "metadata", "name"),
         volume_kind=kind,
         volume_id=volume_id,
-        volume_mode=_excerpt_at_keys(volume, "spec", "volumeMode")
-        or _excerpt_at_keys(claim, "spec", "volumeMode"),
+        volume_mode=_shortened_text_at_keys(volume, "spec", "volumeMode")
+        or _shortened_text_at_keys(claim, "spec", "volumeMode"),
         access_modes=_bounded_access_modes(modes),
         pods_on_node=pods_on_node,
     )
@@ -136,7 +138,9 @@ def _bounded_access_modes(modes: object) -> tuple[str, ...]:
 
 def claim_name_at(pod: Object, container: str, path: str | None) -> str:
     """The claim whose volume a path of the container is on, or that a device is; "" for none."""
-    return _excerpt_at_keys(_volume_at(pod, container, path), "persistentVolumeClaim", "claimName")
+    return _shortened_text_at_keys(
+        _volume_at(pod, container, path), "persistentVolumeClaim", "claimName"
+    )
 
 
 def _volume_at(pod: Object, container: str, path: str | None) -> Object | None:
@@ -145,20 +149,20 @@ def _volume_at(pod: Object, container: str, path: str | None) -> Object | None:
         return None
     best, name = -1, ""
     for item in _main_and_ephemeral_containers(pod):
-        if container and _excerpt_at_keys(item, "name") != container:
+        if container and _shortened_text_at_keys(item, "name") != container:
             continue
         for device in list_at_keys(item, "volumeDevices"):
-            if _excerpt_at_keys(device, "devicePath") == path:
-                best, name = len(path), _excerpt_at_keys(device, "name")
+            if _shortened_text_at_keys(device, "devicePath") == path:
+                best, name = len(path), _shortened_text_at_keys(device, "name")
         for mount in list_at_keys(item, "volumeMounts"):
-            at = _excerpt_at_keys(mount, "mountPath").rstrip("/")
+            at = _shortened_text_at_keys(mount, "mountPath").rstrip("/")
             if len(at) > best and (path == at or path.startswith(f"{at}/")):
-                best, name = len(at), _excerpt_at_keys(mount, "name")
+                best, name = len(at), _shortened_text_at_keys(mount, "name")
     return next(
         (
             item
             for item in list_at_keys(pod, "spec", "volumes")
-            if _excerpt_at_keys(item, "name") == name
+            if _shortened_text_at_keys(item, "name") == name
         ),
         None,
     )
@@ -173,7 +177,7 @@ def _main_and_ephemeral_containers(pod: Object) -> list[Any]:
 
 def _container_limits(pod: Object, container: str) -> Mapping[str, Any]:
     for item in _main_and_ephemeral_containers(pod):
-        if not container or _excerpt_at_keys(item, "name") == container:
+        if not container or _shortened_text_at_keys(item, "name") == container:
             return _mapping_at_keys(item, "resources", "limits")
     return {}
 
@@ -197,7 +201,7 @@ def _inline_volume_kind_and_id(pod: Object, container: str, path: str | None) ->
     if item is None:
         return ("", "") if path is None else (NO_VOLUME, "")
     if isinstance(item.get("emptyDir"), Mapping):
-        is_memory = _excerpt_at_keys(item, "emptyDir", "medium") == "Memory"
+        is_memory = _shortened_text_at_keys(item, "emptyDir", "medium") == "Memory"
         return "emptyDir", "in memory" if is_memory else "on disk"
     return _volume_kind_and_id({"spec": item})
 
@@ -235,7 +239,7 @@ def _excerpt_of(value: object) -> str:
     return excerpt(str(value), TEXT_CHARACTERS_MAX) if value else ""
 
 
-def _excerpt_at_keys(kubernetes_object: object, *keys: str) -> str:
+def _shortened_text_at_keys(kubernetes_object: object, *keys: str) -> str:
     return excerpt(text_at_keys(kubernetes_object, *keys), TEXT_CHARACTERS_MAX)
 
 

@@ -209,9 +209,9 @@ async def wait_until_ready(fleet: PodFleet, notify: Notify) -> None:
         await asyncio.sleep(POLL_INTERVAL_S)
 
 
-async def renew_lease_or_keep_pods(fleet: PodFleet, *, keep: bool = False) -> None:
-    """Say that the session lives, or with `keep` that its pods stay without it."""
-    if keep:
+async def renew_lease_or_keep_pods(fleet: PodFleet, *, does_keep_pods: bool = False) -> None:
+    """Say that the session lives, or with `does_keep_pods` that its pods stay without it."""
+    if does_keep_pods:
         await _patch_lease(fleet, _lease_holder_patch("", 1, kept_label="true"))
         return
     with suppress(KubectlError):

@@ -67,7 +67,7 @@ def rank_times_chart(subject: str, hosts: Sequence[HostRun], color: ColorToken) 
 
 
 def _rank_end_times_plot(
-    rank_times: PhaseRankTimes, hosts: Sequence[HostRun], color: ColorToken, index: int
+    rank_times: PhaseRankTimes, hosts: Sequence[HostRun], color: ColorToken, plot_index: int
 ) -> Plot:
     ranks = sorted(rank_times.ranks, key=lambda rank: rank.run.rank)
     scale = linear_scale("ns", [float(rank.run.end_ns) for rank in ranks])
@@ -99,7 +99,13 @@ def _rank_end_times_plot(
     ends = [LineEndLabel("median", middle, MUTED)]
     title = capitalised(rank_times.phase.value)
     return Plot(
-        HEIGHT, marks, axis, scale, ends, title=title, top=HEAD + index * (HEAD + HEIGHT + BOTTOM)
+        HEIGHT,
+        marks,
+        axis,
+        scale,
+        ends,
+        title=title,
+        top=HEAD + plot_index * (HEAD + HEIGHT + BOTTOM),
     )
 
 

@@ -21,7 +21,7 @@ from iolab.loads.checkpoint.workload import CHECKPOINT_ENGINE, CheckpointJob, Sa
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
 from iolab.study.document import StudyDocument
 from iolab.study.forecast import VerdictCap, point_digests
-from iolab.study.kinds import HostStudyKind, KnownFacts, LoadDemand, LoadStudyKind
+from iolab.study.kinds import HostStudyKind, KnownFacts, LoadStudyKind, TimeAndSpaceDemand
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import StudyTables
 from iolab.study.writes import RunWrites
@@ -56,17 +56,17 @@ class CheckpointStudyKind(LoadStudyKind):
         """Add every fault of its workloads that no single key shows."""
         add_checkpoint_faults(document, tables)
 
-    def load_demand(
+    def time_and_space_demand(
         self,
         study: Study,
         runs: Sequence[PlannedRun],
         host_write_bytes_per_s: float,
         host_kind: HostStudyKind,  # noqa: ARG002
-    ) -> LoadDemand:
+    ) -> TimeAndSpaceDemand:
         """What one host saves and restores at that rate; its files are removed by each run."""
         own_runs = self.runs_of_kind(runs)
         if not own_runs:
-            return LoadDemand()
+            return TimeAndSpaceDemand()
         spaces = {
             run.point.digest: _largest_client_space_bytes(study, run.point) for run in own_runs
         }
@@ -75,7 +75,7 @@ class CheckpointStudyKind(LoadStudyKind):
             for run in own_runs
         )
         message = f"{counted_noun(len(own_runs), 'checkpoint')} saved and restored"
-        return LoadDemand(
+        return TimeAndSpaceDemand(
             load_time_items=((message, seconds),),
             prepared_run_count=len(own_runs),
             space_bytes=max(spaces.values()),

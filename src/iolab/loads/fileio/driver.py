@@ -17,7 +17,7 @@ from iolab.core.run import EngineTotals, FileIdentityCheck, NeighbourPlan, Plann
 from iolab.core.scenario import Readback, bounded_reason_text
 from iolab.errors import EngineError
 from iolab.hosts.barrier import gather_hosts, run_with_background
-from iolab.hosts.engine import Command, FileEngine, OutputReader, command_verified_against_ledger
+from iolab.hosts.engine import Command, FileEngine, OutputReader, command_that_verifies_blocks
 from iolab.hosts.message import AgentRefusalError
 from iolab.hosts.remote_process import fetch_file, run_process
 from iolab.hosts.telemetry import CounterCollector
@@ -180,7 +180,7 @@ class IoDriver(ProcessDriver):
         ledger = (
             session.ledgers.ledger_of_data_set(host_run.workdir, data_set) if job.verify else None
         )
-        command = command_verified_against_ledger(self._files, command, ledger)
+        command = command_that_verifies_blocks(self._files, command, ledger)
         telemetry = session.study.telemetry
         if isinstance(self._files, NativeEngine):
             if telemetry.slow_ios:
@@ -228,7 +228,7 @@ class IoDriver(ProcessDriver):
             if point.job.verify
             else None
         )
-        return command_verified_against_ledger(engine, command, ledger)
+        return command_that_verifies_blocks(engine, command, ledger)
 
     def get_or_create_output_reader(
         self, run: PlannedRun, host_run: HostRunInProgress
@@ -274,7 +274,7 @@ async def read_back_verified_blocks(
         blocks = job.numjobs * (held.bytes_per_job // job.block_bytes)
         command = engine.readback_command(job, held, host_run.workdir.dir)
         ledger = session.ledgers.ledger_of_data_set(host_run.workdir, data_set)
-        command = command_verified_against_ledger(engine, command, ledger)
+        command = command_that_verifies_blocks(engine, command, ledger)
         reader = engine.create_readback_reader(job)
         halt = asyncio.Event()
         work = run_process(host_run.workdir.host, command, halt, reader.feed)
@@ -334,9 +334,9 @@ async def fetch_and_attach_io_recording(host_run: HostRunInProgress) -> None:
     host_run.files[RECORDED_FILE] = CompressedBytes.compress(content)
 
 
-def _unavailable_recording_error(host: str, reason: str) -> EngineError:
+def _unavailable_recording_error(host_name: str, reason: str) -> EngineError:
     return EngineError(
-        f"The recorded I/Os of host {quote_value(host)} cannot be had: {reason}.",
+        f"The recorded I/Os of host {quote_value(host_name)} cannot be had: {reason}.",
         "See that the target has 64 MiB of room, or leave telemetry.recorded_ios out.",
     )
 

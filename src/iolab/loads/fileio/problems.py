@@ -323,12 +323,12 @@ def _conflicting_option_element_faults(workload: FileTable) -> Iterator[ElementF
 
 
 def _thinktime_element_faults(
-    workload: FileTable, options: Mapping[str, str]
+    workload: FileTable, engine_options: Mapping[str, str]
 ) -> Iterator[ElementFault]:
     key, depth = ("fio", "thinktime"), max(workload.iodepth)
-    if not parse_microseconds(options.get("thinktime", "0")):
+    if not parse_microseconds(engine_options.get("thinktime", "0")):
         return
-    if workload.arrivals is not None or options.get("rate_process") == "poisson":
+    if workload.arrivals is not None or engine_options.get("rate_process") == "poisson":
         hint = "Leave one of them out: what arrives does not think."
         yield ElementFault(key, "both arrivals and fio option thinktime", hint)
     if depth > 1:
@@ -337,11 +337,11 @@ def _thinktime_element_faults(
 
 
 def _offset_element_faults(
-    workload: FileTable, options: Mapping[str, str]
+    workload: FileTable, engine_options: Mapping[str, str]
 ) -> Iterator[ElementFault]:
-    split = options.get("bssplit")
-    zoned = options.get("random_distribution", "").startswith("zoned")
-    if workload.rw.is_random and options.get("norandommap") != "1":
+    split = engine_options.get("bssplit")
+    zoned = engine_options.get("random_distribution", "").startswith("zoned")
+    if workload.rw.is_random and engine_options.get("norandommap") != "1":
         for name, is_there in (("bssplit", bool(split)), ("random_distribution", zoned)):
             if is_there:
                 message = f"fio option {name} without norandommap, by which fio goes elsewhere"
@@ -357,17 +357,17 @@ def _offset_element_faults(
 
 
 def _polling_element_faults(
-    workload: FileTable, options: Mapping[str, str]
+    workload: FileTable, engine_options: Mapping[str, str]
 ) -> Iterator[ElementFault]:
     for name in ("hipri", "sqthread_poll"):
-        if options.get(name) != "1":
+        if engine_options.get(name) != "1":
             continue
         if "ioengine" in workload.model_fields_set and workload.ioengine != "io_uring":
             message = f"fio option {name} and ioengine = {quote_value(workload.ioengine)}"
             yield ElementFault(
                 ("fio", name), message, "Only io_uring polls: leave one of them out."
             )
-    if options.get("hipri") == "1":
+    if engine_options.get("hipri") == "1":
         if not workload.direct:
             hint = "The page cache is not polled: leave one of them out."
             yield ElementFault(("fio", "hipri"), "fio option hipri and direct = false", hint)
@@ -378,7 +378,7 @@ def _polling_element_faults(
                 f"fio option hipri and rw = {quote_value(workload.rw.value)}",
                 hint,
             )
-        if workload.rw.has_writes and int(options.get("fsync", "0")):
+        if workload.rw.has_writes and int(engine_options.get("fsync", "0")):
             hint = "A polled ring does not flush: leave one of them out."
             yield ElementFault(("fio", "hipri"), "fio options hipri and fsync", hint)
 

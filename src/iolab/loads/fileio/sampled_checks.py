@@ -297,7 +297,7 @@ def _claimed_bytes_per_io_answer(
 
 
 def _mean_io_size_bounds(
-    job: Job, sizes: tuple[tuple[int, float], ...], io_count: int
+    job: Job, block_sizes_and_shares: tuple[tuple[int, float], ...], io_count: int
 ) -> tuple[float, float]:
     """Between which the bytes of an I/O lie in the mean: exactly known where there is one size.
 
@@ -305,14 +305,16 @@ def _mean_io_size_bounds(
     Near the end of a file a block that does not fit is drawn anew; fio's map of visited blocks cuts
     blocks to what is left between visited ones, so that only the least is known then.
     """
-    block_sizes = [size for size, _ in sizes]
+    block_sizes = [size for size, _ in block_sizes_and_shares]
     if len(block_sizes) == 1:
         return float(block_sizes[0]), float(block_sizes[0])
     if job.trace:
         # Which of its I/Os fell into the measured time is not known.
         return float(min(block_sizes)), float(max(block_sizes))
-    mean = sum(size * share for size, share in sizes)
-    deviation = math.sqrt(max(sum(size * size * share for size, share in sizes) - mean**2, 0.0))
+    mean = sum(size * share for size, share in block_sizes_and_shares)
+    deviation = math.sqrt(
+        max(sum(size * size * share for size, share in block_sizes_and_shares) - mean**2, 0.0)
+    )
     chance = SIGMAS * deviation / math.sqrt(io_count)
     edges = max(block_sizes) * (
         job.iodepth_per_client / io_count + max(block_sizes) / job.file_bytes
@@ -651,21 +653,21 @@ def _zone_io_and_size_shares(zones_text: str) -> tuple[tuple[float, float], ...]
 def _not_sequential_answer(
     direction: Direction,
     trace: DirectionTrace,
-    sizes: tuple[tuple[int, float], ...],
+    block_sizes_and_shares: tuple[tuple[int, float], ...],
     block_count: int,
-    zone_shares: tuple[tuple[float, float], ...],
+    io_and_size_shares_of_zones: tuple[tuple[float, float], ...],
     host_and_suffix: tuple[str, str],
 ) -> CheckAnswer:
     """By chance an I/O begins where another has ended; parts of one I/O always do."""
     host, where = host_and_suffix
     share = trace.sequential / trace.bios
-    likelier = max((ios / size for ios, size in zone_shares if size), default=1.0)
+    likelier = max((ios / size for ios, size in io_and_size_shares_of_zones if size), default=1.0)
     chance = min(trace.ends / trace.bios / max(block_count, 1) * likelier * MAPPED_CHANCE, 1.0)
-    mean = sum(size * part for size, part in sizes)
+    mean = sum(size * part for size, part in block_sizes_and_shares)
     sized = sum(bios for size, bios in trace.sizes if size)
     piece = sum(size * bios for size, bios in trace.sizes) / max(sized, 1)
     # Small blocks are not split, whatever was seen: their size is another check's.
-    split = max(size for size, _ in sizes) > SURELY_WHOLE_BYTES
+    split = max(size for size, _ in block_sizes_and_shares) > SURELY_WHOLE_BYTES
     parts = max(1 - piece / mean, 0.0) if split else 0.0
     expected = min(chance + parts, 1.0)
     allowed = expected + SIGMAS * math.sqrt(max(expected, 1 / trace.bios) / trace.bios)

@@ -22,8 +22,8 @@ from iolab.study.document import StudyDocument
 from iolab.study.kinds import (
     HostStudyKind,
     KnownFacts,
-    LoadDemand,
     LoadStudyKind,
+    TimeAndSpaceDemand,
     VersionArgvByProgram,
 )
 from iolab.study.load_tables import LoadTable
@@ -62,17 +62,17 @@ class FileIoStudyKind(LoadStudyKind):
         add_fleet_rate_faults(document, study)
         add_neighbour_verify_faults(document, study)
 
-    def load_demand(
+    def time_and_space_demand(
         self,
         study: Study,
         runs: Sequence[PlannedRun],
         host_write_bytes_per_s: float,  # noqa: ARG002 - it lasts as long at any
         host_kind: HostStudyKind,  # noqa: ARG002
-    ) -> LoadDemand:
+    ) -> TimeAndSpaceDemand:
         """The load as the method has it, and the limits of its engines."""
         points = [run.point for run in runs if isinstance(run.point.job, Job)]
         if not points:
-            return LoadDemand()
+            return TimeAndSpaceDemand()
         method = study.method
         least_s, max_duration_s = study.load_seconds_range
         length = f"warm-up + runtime of {format_duration_s(method.warmup_s)} + "
@@ -86,7 +86,7 @@ class FileIoStudyKind(LoadStudyKind):
             length = (
                 f"{format_duration_s(least_s)} to {format_duration_s(max_duration_s)}, until steady"
             )
-        return LoadDemand(
+        return TimeAndSpaceDemand(
             load_time_items=(
                 (
                     f"{counted_noun(len(points), 'run')}: {length}",

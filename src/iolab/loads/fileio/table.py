@@ -134,11 +134,15 @@ class FileTable(SearchTable):
 
     @model_validator(mode="before")
     @classmethod
-    def _fill_in_defaults_from_trace(cls, data: object) -> object:
+    def _fill_in_defaults_from_trace(cls, user_table: object) -> object:
         """What a trace decides, where the table names one: access, block, a depth."""
-        if not isinstance(data, dict) or not isinstance(data.get("trace"), str):
-            return data
-        return {**_settings_from_trace(data["trace"]), "iodepth": [TRACE_IODEPTH], **data}
+        if not isinstance(user_table, dict) or not isinstance(user_table.get("trace"), str):
+            return user_table
+        return {
+            **_settings_from_trace(user_table["trace"]),
+            "iodepth": [TRACE_IODEPTH],
+            **user_table,
+        }
 
     def build_job(self) -> Job:
         """See `LoadTable`; where none is named an engine asks the kernel in its own way."""

@@ -237,7 +237,7 @@ class Job(AnyJob, Record, tag="io"):
         percent = axis_values.get("rwmixread", self.read_percent) if self.access.is_mixed else ""
         return "io", f"{self.access.value}{percent}"
 
-    def data_set(self, configuration: str) -> DataSet:
+    def data_set(self, configuration_id: str) -> DataSet:
         """See `AnyJob`.
 
         Its id is `s256m`, with `x4` for four files a job. One file of all jobs is `shared`.
@@ -259,7 +259,7 @@ class Job(AnyJob, Record, tag="io"):
         )
         return DataSet(
             id="".join(parts),
-            configuration=configuration,
+            configuration=configuration_id,
             numjobs=self.numjobs,
             files_per_job=self.files_per_job,
             file_bytes=self.file_bytes,

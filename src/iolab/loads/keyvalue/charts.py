@@ -145,7 +145,7 @@ def percent_interval_text(low: float | None, high: float | None) -> str:
     """`[+21 %, +29 %]`; a dash where none is known."""
     if low is None or high is None:
         return DASH
-    return f"[{percent_text(low, signed=True)}, {percent_text(high, signed=True)}]"
+    return f"[{percent_text(low, is_signed=True)}, {percent_text(high, is_signed=True)}]"
 
 
 def gain_point_label(gain: ComparedMetric, point_group: PointGroupOfAllConfigurations) -> str:
@@ -168,7 +168,7 @@ def gains_table(
             metric_column_name(cell.metric),
             metric_value_text(cell.baseline),
             metric_value_text(cell.candidate),
-            percent_text(cell.relative_gain, signed=True),
+            percent_text(cell.relative_gain, is_signed=True),
             percent_interval_text(*(cell.relative_gain_interval or (None, None))),
             f"{cell.improvement_factor:.2f}",
             cell.comparison.verdict.value,
@@ -199,10 +199,10 @@ def skipped_comparisons_sentence(gains: Sequence[ConfigurationGains]) -> str:
 
 
 def largest_gain(
-    gains: Sequence[ConfigurationGains], metric: str
+    gains: Sequence[ConfigurationGains], metric_key: str
 ) -> tuple[ConfigurationGains, LargestGain] | None:
     """The largest gain of a metric over all candidates, and whose it is."""
-    best = [(pair, gain) for pair in gains if (gain := pair.largest_gain(metric)) is not None]
+    best = [(pair, gain) for pair in gains if (gain := pair.largest_gain(metric_key)) is not None]
     return max(best, key=lambda pair: pair[1].cell.relative_gain, default=None)
 
 
@@ -274,7 +274,7 @@ def _largest_gain_row(
     return (
         *start,
         *row_of_cells(
-            percent_text(gain.relative_gain, signed=True),
+            percent_text(gain.relative_gain, is_signed=True),
             percent_interval_text(best.low, best.high),
             f"{gain.improvement_factor:.2f}",
         ),
@@ -305,7 +305,8 @@ def largest_rate_gain_sentence(
     interval = "" if low is None else f" {percent_interval_text(low, largest.high)}"
     names = f"{styles[pair.candidate].title} over {styles[pair.baseline].title}"
     return (
-        f" Largest gain of {names}: {percent_text(gain.relative_gain, signed=True)}{interval} at "
+        f" Largest gain of {names}: "
+        f"{percent_text(gain.relative_gain, is_signed=True)}{interval} at "
         f"{gain_point_label(gain, point_group)}, {gain.comparison.verdict.value}."
     )
 

@@ -274,7 +274,7 @@ def check_key_value_totals_disagree(view: KeyValueView, host_index: int) -> Chec
         # The writer beside readers is not in db_bench's own total.
         beside = KeyOperation.WRITE if job.has_writer else None
         claimed = sum(count.completed for count in reply.counts if count.operation is not beside)
-    totals = _whole_run_interval_totals(view, host_index)
+    totals = _whole_run_operation_count_and_peak_rate(view, host_index)
     counted, covered_s = totals.operations, totals.covered_s
     uncovered_s = max((reply.reported_s or covered_s) - covered_s, 0.0)
     lacking = max(claimed - counted - totals.max_operations_per_s * uncovered_s, 0.0)
@@ -312,7 +312,7 @@ def check_key_value_totals_disagree(view: KeyValueView, host_index: int) -> Chec
     )
 
 
-class _IntervalTotals(NamedTuple):
+class _OperationCountAndPeakRate(NamedTuple):
     """Whole operations in all intervals of a host, the most in a second, the time they cover."""
 
     operations: int
@@ -320,7 +320,9 @@ class _IntervalTotals(NamedTuple):
     covered_s: float
 
 
-def _whole_run_interval_totals(view: KeyValueView, host_index: int) -> _IntervalTotals:
+def _whole_run_operation_count_and_peak_rate(
+    view: KeyValueView, host_index: int
+) -> _OperationCountAndPeakRate:
     table = view.record.intervals
     own_rows = table.host == host_index
     total, busiest = 0, 0.0
@@ -330,7 +332,7 @@ def _whole_run_interval_totals(view: KeyValueView, host_index: int) -> _Interval
         if weight > 0 and rows.size:
             busiest += float((table.ios[rows] / np.maximum(table.span_ns[rows] / 1e9, 0.1)).max())
     window = view.load.measured_part.whole_run_windows[host_index]
-    return _IntervalTotals(total, busiest, 0.0 if window is None else window.seconds)
+    return _OperationCountAndPeakRate(total, busiest, 0.0 if window is None else window.seconds)
 
 
 def check_key_value_percentile_support(view: KeyValueView) -> CheckAnswer:

@@ -346,10 +346,10 @@ class YcsbDriver(LoadDriver):
             log_prefix=LATENCY_LOG_PREFIX,
         )
 
-    def _ycsb_store(self, session: SessionContext, database: str) -> YcsbStore:
+    def _ycsb_store(self, session: SessionContext, database_folder: str) -> YcsbStore:
         settings = server_settings_or_embedded(session.study)
         if self._server is None:
-            return YcsbStore(settings.kind, database=database)
+            return YcsbStore(settings.kind, database=database_folder)
         return YcsbStore(
             settings.kind,
             addresses=self._server.addresses,

@@ -116,7 +116,9 @@ def device_io_table(
         rows.append(
             row_of_cells(
                 name,
-                metric_value_text(result.metrics.get(WHOLE_OPERATIONS_RATE_KEY), bare_rate=True),
+                metric_value_text(
+                    result.metrics.get(WHOLE_OPERATIONS_RATE_KEY), is_rate_unit_omitted=True
+                ),
                 format_count(reads / span),
                 value_text(read / span, "bytes/s"),
                 format_bytes(read / reads) if reads else DASH,

@@ -200,27 +200,29 @@ def check_warm_caches(view: KeyValueView) -> CheckAnswer:
     )
 
 
-def _cache_drop_answer(host: str, proof: CacheDropProof | None, data_bytes: int) -> CheckAnswer:
+def _cache_drop_answer(
+    host_name: str, proof: CacheDropProof | None, data_bytes: int
+) -> CheckAnswer:
     if proof is None:
         return unchecked_answer(
-            f"whether the page cache of {host} was dropped is not known", host=host
+            f"whether the page cache of {host_name} was dropped is not known", host=host_name
         )
     evidence: EvidenceValues = {
-        "host": host,
+        "host": host_name,
         "dropped": proof.requested,
         "resident_bytes": proof.resident_bytes_after,
         "data_bytes": data_bytes,
     }
     if not proof.requested:
-        return indicative_answer(f"The page cache of {host} was not dropped.", **evidence)
+        return indicative_answer(f"The page cache of {host_name} was not dropped.", **evidence)
     if proof.resident_bytes_after is None:
         return unchecked_answer(
-            f"nothing verifies that the page cache of {host} was dropped", **evidence
+            f"nothing verifies that the page cache of {host_name} was dropped", **evidence
         )
     if proof.resident_bytes_after > COLD_RESIDENT_SHARE * data_bytes:
         return indicative_answer(
             f"{format_bytes(proof.resident_bytes_after)} of the store were still in the page cache "
-            f"of {host}.",
+            f"of {host_name}.",
             **evidence,
         )
     return valid_answer("The page cache held nothing of the store.", **evidence)
@@ -287,10 +289,10 @@ def _store_shape_answers(view: KeyValueView) -> Iterator[CheckAnswer]:
         )
 
 
-def _store_shape_evidence(host: str, start_shape: StoreShape) -> EvidenceValues:
+def _store_shape_evidence(host_name: str, start_shape: StoreShape) -> EvidenceValues:
     tables = start_shape.tables
     return {
-        "host": host,
+        "host": host_name,
         "levels": " ".join(
             f"L{level.level}:{level.files}" for level in start_shape.levels if level.files
         ),
@@ -336,15 +338,20 @@ def check_compaction_debt(view: KeyValueView) -> CheckAnswer:
     )
 
 
-def _host_compactions_due_at_start_answer(host: str, start_shape: StoreShape | None) -> CheckAnswer:
+def _host_compactions_due_at_start_answer(
+    host_name: str, start_shape: StoreShape | None
+) -> CheckAnswer:
     if start_shape is None or not start_shape.levels:
         return unchecked_answer(
-            f"the levels of the database of {host} were not looked at before the run"
+            f"the levels of the database of {host_name} were not looked at before the run"
         )
     full = sum(1 for level in start_shape.levels if level.score is not None and level.score >= 1)
     fresh = sum(level.files for level in start_shape.levels if level.level == 0)
     return _compactions_due_at_start_answer(
-        host, pending_count=full, level_0_files=fresh, pending_bytes=start_shape.pending_bytes or 0
+        host_name,
+        pending_count=full,
+        level_0_files=fresh,
+        pending_bytes=start_shape.pending_bytes or 0,
     )
 
 

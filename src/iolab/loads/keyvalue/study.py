@@ -58,8 +58,8 @@ from iolab.study.forecast import VerdictCap, run_length_verdict_caps
 from iolab.study.kinds import (
     HostStudyKind,
     KnownFacts,
-    LoadDemand,
     LoadStudyKind,
+    TimeAndSpaceDemand,
     VersionArgvByProgram,
 )
 from iolab.study.load_tables import LoadTable, StudyTable
@@ -148,15 +148,15 @@ class KeyValueStudyKind(LoadStudyKind):
             return replace(workload, job=replace(job, memory_bytes=None))
         return workload
 
-    def load_demand(
+    def time_and_space_demand(
         self,
         study: Study,
         runs: Sequence[PlannedRun],
         host_write_bytes_per_s: float,
         host_kind: HostStudyKind,  # noqa: ARG002 - databases lie on the targets of hosts that exist
-    ) -> LoadDemand:
+    ) -> TimeAndSpaceDemand:
         """Loading, copying and what runs write; its runs prepare themselves."""
-        return LoadDemand(
+        return TimeAndSpaceDemand(
             own_preparation_time_items=tuple(
                 key_value_time_items(study, runs, host_write_bytes_per_s)
             ),

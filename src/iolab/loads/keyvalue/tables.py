@@ -325,7 +325,7 @@ def _operations_table(
         row_of_cells(
             operation.display_name,
             *((name,) if len(texts) > 1 else ()),
-            metric_value_text(metrics.get(operation.rate_key), bare_rate=True),
+            metric_value_text(metrics.get(operation.rate_key), is_rate_unit_omitted=True),
             *(metric_value_text(metrics.get(operation.latency_key(latency))) for latency in names),
         )
         for name, metrics, operations in point_metrics_and_operations
@@ -402,7 +402,9 @@ def intended_latency_table(points: Sequence[PointSummary], point_namer: Namer) -
         row_of_cells(
             operation.display_name,
             point_namer(point),
-            metric_value_text(point.metrics.get(WHOLE_OPERATIONS_RATE_KEY), bare_rate=True),
+            metric_value_text(
+                point.metrics.get(WHOLE_OPERATIONS_RATE_KEY), is_rate_unit_omitted=True
+            ),
             *(
                 metric_value_text(point.metrics.get(shown.latency_key(key)))
                 for key in names

@@ -131,7 +131,7 @@ def _gain_cells(group_largest_gain: GroupLargestGain) -> list[Text | str]:
     gain = group_largest_gain.largest_gain.cell
     return [
         literal_text(f"  {group_largest_gain.metric_name}"),
-        Text(percent_text(gain.relative_gain, signed=True), style="bold"),
+        Text(percent_text(gain.relative_gain, is_signed=True), style="bold"),
         percent_interval_text(
             group_largest_gain.largest_gain.low, group_largest_gain.largest_gain.high
         ),
@@ -198,7 +198,9 @@ def _point_cells(
             f"   {row.run_suffix}" if row.is_single_run else f"  {name}{row.run_suffix}", row.style
         ),
         Text(
-            metric_value_text(row.metrics.get(WHOLE_OPERATIONS_RATE_KEY), bare_rate=True),
+            metric_value_text(
+                row.metrics.get(WHOLE_OPERATIONS_RATE_KEY), is_rate_unit_omitted=True
+            ),
             style="" if row.is_single_run else "bold",
         ),
         *(
@@ -206,6 +208,9 @@ def _point_cells(
             if has_repeats_column
             else []
         ),
-        *(metric_value_text(row.metrics.get(column.key), bare_rate=True) for column in columns),
+        *(
+            metric_value_text(row.metrics.get(column.key), is_rate_unit_omitted=True)
+            for column in columns
+        ),
         row.verdict,
     ]

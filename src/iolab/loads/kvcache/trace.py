@@ -108,8 +108,8 @@ class HitCounts(Record):
 class LruBlockCache:
     """A store that holds so many blocks and drops the least recently used one."""
 
-    def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
+    def __init__(self, capacity_blocks: int) -> None:
+        self._capacity = capacity_blocks
         self._blocks: OrderedDict[int, None] = OrderedDict()
 
     def __len__(self) -> int:

@@ -171,13 +171,13 @@ class KvCacheJob(AnyJob, Record, tag="kv-cache"):
         """How a fill of the store asks the kernel."""
         return "auto"
 
-    def data_set(self, configuration: str) -> DataSet:
+    def data_set(self, configuration_id: str) -> DataSet:
         """See `AnyJob`: one slab, or a file for each object."""
         places = self.store_slot_count * self.objects_per_block
         files = self.placement is BlockPlacement.FILES
         return DataSet(
             id=f"kv{'f' if files else ''}{places}x{self.object_bytes}",
-            configuration=configuration,
+            configuration=configuration_id,
             numjobs=1,
             files_per_job=places if files else 1,
             file_bytes=self.object_bytes if files else places * self.object_bytes,

@@ -111,7 +111,7 @@ def parse_mpi_version(text: str) -> MpiInstallation:
 
 
 def mpiexec_argv(
-    mpi: MpiInstallation, program: str, placements: Sequence[RankPlacement], *, as_root: bool
+    mpi: MpiInstallation, program: str, placements: Sequence[RankPlacement], *, is_run_as_root: bool
 ) -> list[str]:
     """Start ranks on all places, filled one after the other; what to run is to be appended.
 
@@ -125,7 +125,7 @@ def mpiexec_argv(
     if mpi.name is MpiName.MPICH:
         # `user`: not the nodes of whatever allocation the agent was started in.
         return [program, "-rmk", "user", "-launcher", "ssh", "-hosts", hosts, "-np", ranks]
-    root = ["--allow-run-as-root"] if as_root else []
+    root = ["--allow-run-as-root"] if is_run_as_root else []
     # Ranks that wait for storage share processors: none is bound to one, as with MPICH.
     where = ["--host", hosts, "--map-by", "slot", "--bind-to", "none"]
     return [program, *root, *where, "-np", ranks]
@@ -182,7 +182,7 @@ def mdtest_command(
     total = sum(place.ranks for place in placements)
     as_root = options.get("allow_run_as_root") == "1"
     argv = [
-        *mpiexec_argv(mpi, programs.mpiexec, placements, as_root=as_root),
+        *mpiexec_argv(mpi, programs.mpiexec, placements, is_run_as_root=as_root),
         *(programs.mdtest, "-v", "-i", "1", "-F", "-u", "-n", str(job.files_per_rank)),
         *_optional_mdtest_arguments(job, total, options),
         *("-d", f"{directory}/{iteration_folder}"),
@@ -223,15 +223,15 @@ def mdtest_output_faults(
 
 
 def _optional_mdtest_arguments(
-    job: MetadataJob, total_ranks: int, options: dict[str, str]
+    job: MetadataJob, total_ranks: int, mdtest_options: dict[str, str]
 ) -> Iterator[str]:
     if job.rank_shift % total_ranks:
         yield from ("-N", str(job.rank_shift % total_ranks))
     if job.file_bytes:
         yield from ("-w", str(job.file_bytes), "-e", str(job.file_bytes))
-    if options.get("fsync") == "1":
+    if mdtest_options.get("fsync") == "1":
         yield "-y"
-    if options.get("random_stat") == "1":
+    if mdtest_options.get("random_stat") == "1":
         yield "-R"
 
 
@@ -412,7 +412,7 @@ async def _run_mdtest(
     async def run_mdtest_to_end() -> None:
         try:
             first.ending = await run_process(
-                first.workdir.host, command, halt, keep_output, watch_processor=True
+                first.workdir.host, command, halt, keep_output, does_watch_processor=True
             )
         finally:
             first.output = packer.finish()

@@ -121,12 +121,12 @@ class MdtestOutput(Record):
         return next((row for row in self.rows if row.operation is operation), None)
 
 
-def parse_mdtest_output(raw: bytes) -> MdtestOutput:
+def parse_mdtest_output(output: bytes) -> MdtestOutput:
     """Read an output, whole or broken off. Never raises."""
     draft = _MdtestParser()
-    if len(raw) > MDTEST_OUTPUT_BYTES_MAX:
+    if len(output) > MDTEST_OUTPUT_BYTES_MAX:
         draft.faults.add_fault(f"mdtest printed more than {MDTEST_OUTPUT_BYTES_MAX} bytes")
-    for line in raw[:MDTEST_OUTPUT_BYTES_MAX].decode("utf-8", "replace").splitlines():
+    for line in output[:MDTEST_OUTPUT_BYTES_MAX].decode("utf-8", "replace").splitlines():
         draft.take_line(line)
     return draft.build_output()
 

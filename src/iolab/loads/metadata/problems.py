@@ -163,11 +163,11 @@ def _uses_files_of_other_clients(point: Point, client_count: int) -> bool:
     return job.engine == MDTEST_ENGINE or job.rank_shift % (job.ranks * client_count) != 0
 
 
-def _point_needing_most_inodes(plan: Plan, configuration: str) -> Point | None:
+def _point_needing_most_inodes(plan: Plan, configuration_id: str) -> Point | None:
     points = [
         point
         for point in plan.points
-        if point.configuration == configuration and isinstance(point.job, MetadataJob)
+        if point.configuration == configuration_id and isinstance(point.job, MetadataJob)
     ]
     return max(points, key=_needed_inodes_and_bytes, default=None)
 

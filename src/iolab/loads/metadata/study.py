@@ -22,7 +22,7 @@ from iolab.loads.metadata.workload import (
 )
 from iolab.study.document import StudyDocument
 from iolab.study.forecast import VerdictCap, point_digests
-from iolab.study.kinds import HostStudyKind, LoadDemand, LoadStudyKind
+from iolab.study.kinds import HostStudyKind, LoadStudyKind, TimeAndSpaceDemand
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import StudyTables
 from iolab.study.writes import RunWrites
@@ -82,23 +82,23 @@ class MetadataStudyKind(LoadStudyKind):
         """Add every fault of its workloads that no single key shows."""
         add_metadata_faults(document, tables)
 
-    def load_demand(
+    def time_and_space_demand(
         self,
         study: Study,  # noqa: ARG002 - a job says it all
         runs: Sequence[PlannedRun],
         host_write_bytes_per_s: float,  # noqa: ARG002 - its rates are of operations
         host_kind: HostStudyKind,  # noqa: ARG002
-    ) -> LoadDemand:
+    ) -> TimeAndSpaceDemand:
         """How long its phases take by assumed rates; its trees are removed by each run."""
         pairs = [(run.point, job) for run in runs if isinstance(job := run.point.job, MetadataJob)]
         if not pairs:
-            return LoadDemand()
+            return TimeAndSpaceDemand()
         jobs = [job for _, job in pairs]
         files = sum(job.ranks * job.files_per_rank for job in jobs)
         most = "at most " if any(job.phase_s for job in jobs) else ""
         done = "files on each host made, read, removed (assumed rates)"
         message = f"{counted_noun(len(jobs), 'run')}: {most}{files:,} {done}"
-        return LoadDemand(
+        return TimeAndSpaceDemand(
             load_time_items=((message, sum(expected_iteration_seconds(job) for job in jobs)),),
             prepared_run_count=len(jobs),
             space_bytes=max(space_bytes_per_client(job) for job in jobs),

@@ -102,11 +102,11 @@ def _has_value(metrics: Mapping[str, Metric], metric_key: str) -> bool:
 
 def file_operation_rates_line(result: RunResult) -> str:
     """A run in a line: the rate of each operation on files."""
-    rates = (
-        f"{operation.key.removeprefix('file_')} "
-        f"{metric_value_text(window_or_phase_rate_of_run(result, operation), bare_rate=True)}"
-        for operation in FILE_OPERATIONS
-    )
+    rates = []
+    for operation in FILE_OPERATIONS:
+        rate = window_or_phase_rate_of_run(result, operation)
+        text = metric_value_text(rate, is_rate_unit_omitted=True)
+        rates.append(f"{operation.key.removeprefix('file_')} {text}")
     return f"{', '.join(rates)} ops/s"
 
 
@@ -193,7 +193,7 @@ def mean_rate_or_dash_text(statistics: OperationStatistics) -> str:
 
 def rate_text_without_unit(value: float | None) -> str:
     """A rate of a table whose heading or note says that it is in operations a second."""
-    return DASH if value is None else value_text(value, "ops/s", bare_rate=True)
+    return DASH if value is None else value_text(value, "ops/s", is_rate_unit_omitted=True)
 
 
 def operation_metric_columns(

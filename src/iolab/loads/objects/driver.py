@@ -393,10 +393,10 @@ class ObjectsDriver(ProcessDriver):
         self._data_set_bytes[data_set.id] = whole.bytes
 
     async def _remove_objects_or_failure_text(
-        self, session: SessionContext, configuration: str, object_prefix: str
+        self, session: SessionContext, configuration_id: str, object_prefix: str
     ) -> str:
         """Remove what lies below a prefix, from any host that answers; why not, or ""."""
-        access = self._stores.get(configuration)
+        access = self._stores.get(configuration_id)
         host = _first_reachable_host(session)
         if access is None:
             return ""
@@ -456,10 +456,10 @@ async def _measure_generator_limit(
     return GeneratorLimit(operations * NS_PER_S / cpu_ns * threads, threads=max(threads, 1))
 
 
-def _require_object_store(session: SessionContext, configuration: str) -> ObjectStore:
-    store = session.study.configuration(configuration).object_store
+def _require_object_store(session: SessionContext, configuration_id: str) -> ObjectStore:
+    store = session.study.configuration(configuration_id).object_store
     if store is None:
-        message = f"Configuration '{configuration}' has no object store."
+        message = f"Configuration '{configuration_id}' has no object store."
         raise EngineError(message, "Give endpoint and bucket under [target].")
     return store
 

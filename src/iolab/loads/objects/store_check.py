@@ -131,10 +131,10 @@ def _endpoint_statuses_from_answer(host: Host, answer: object) -> list[EndpointS
     ]
 
 
-def _endpoint_status_from_answer(host: str, answer_row: Mapping[str, Any]) -> EndpointStatus:
+def _endpoint_status_from_answer(host_name: str, answer_row: Mapping[str, Any]) -> EndpointStatus:
     ahead = answer_row.get("ahead_ms")
     return EndpointStatus(
-        host=host,
+        host=host_name,
         endpoint=_printable_text_or_empty(answer_row.get("endpoint")),
         error_class=_printable_text_or_empty(answer_row.get("error_class")),
         error=_printable_text_or_empty(answer_row.get("error")),

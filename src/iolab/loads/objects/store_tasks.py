@@ -94,9 +94,11 @@ async def run_object_store_task(
         raise EngineError(f"s3 on host '{host.name}': {fault}.", "Run again.") from None
 
 
-def _store_host_and_faults_text(host: str, store: ObjectStore, fault_texts: Sequence[str]) -> str:
+def _store_host_and_faults_text(
+    host_name: str, store: ObjectStore, fault_texts: Sequence[str]
+) -> str:
     reason = excerpt("; ".join(fault.rstrip(".") for fault in fault_texts), 600)
-    return f"{store.url_text}, from host '{host}': {reason}."
+    return f"{store.url_text}, from host '{host_name}': {reason}."
 
 
 async def create_bucket_if_missing(host: Host, access: ObjectStoreAccess) -> bool:

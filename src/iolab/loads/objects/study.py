@@ -22,7 +22,7 @@ from iolab.loads.objects.workload import (
     generator_limit_key,
 )
 from iolab.study.document import StudyDocument
-from iolab.study.kinds import HostStudyKind, LoadDemand, LoadStudyKind
+from iolab.study.kinds import HostStudyKind, LoadStudyKind, TimeAndSpaceDemand
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import StudyTables
 from iolab.study.targets import load_host_names_of_point
@@ -73,15 +73,15 @@ class ObjectsStudyKind(LoadStudyKind):
         makers = len(load_host_names_of_point(study, point))
         return RunWrites(host_share_at_target_speed=makers, seconds_range=seconds)
 
-    def load_demand(
+    def time_and_space_demand(
         self,
         study: Study,
         runs: Sequence[PlannedRun],
         host_write_bytes_per_s: float,
         host_kind: HostStudyKind,
-    ) -> LoadDemand:
+    ) -> TimeAndSpaceDemand:
         """With the objects that are put before the runs, by all hosts together."""
-        demand = super().load_demand(study, runs, host_write_bytes_per_s, host_kind)
+        demand = super().time_and_space_demand(study, runs, host_write_bytes_per_s, host_kind)
         generator_limit_items = _generator_limit_time_items(study, self.runs_of_kind(runs))
         read_back_items = _read_back_time_items(study, self.runs_of_kind(runs))
         demand = replace(

@@ -121,11 +121,11 @@ class TrainingJob(AnyJob, Record, tag="training-read"):
         """How the layout asks the kernel."""
         return "auto"
 
-    def data_set(self, configuration: str) -> DataSet:
+    def data_set(self, configuration_id: str) -> DataSet:
         """See `AnyJob`."""
         return DataSet(
             id=f"tr{self.files}x{self.file_bytes}",
-            configuration=configuration,
+            configuration=configuration_id,
             numjobs=1,
             files_per_job=self.files,
             file_bytes=self.file_bytes,

@@ -30,7 +30,7 @@ from iolab.published.audit.relations import (
     printed_figure_text,
     range_text,
 )
-from iolab.published.meaning import SetRelation, parse_arithmetic
+from iolab.published.meaning import ArithmeticRelation, parse_arithmetic
 
 _OPERATORS: Final[dict[type[ast.operator], Callable[[FigureRange, FigureRange], FigureRange]]] = {
     ast.Add: operator.add,
@@ -101,7 +101,7 @@ class _ElementExpressionScope:
 
 
 def _audit_declared_relation(
-    relation: SetRelation,
+    relation: ArithmeticRelation,
     key: str,
     expressions: Mapping[str, ast.expr],
     figures: _ElementExpressionScope,

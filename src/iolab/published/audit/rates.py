@@ -106,10 +106,10 @@ def _ios_in_flight(table: Mapping[str, Any], method: Mapping[str, Any], depth: i
     return own * depth if own else None
 
 
-def _queue_depth(table: Mapping[str, Any], workload: str) -> int:
+def _queue_depth(table: Mapping[str, Any], workload_id: str) -> int:
     """The depth of a workload that a table has by name, or its own; 1 for none."""
     by_workload = {name: place for axis, name, place in peak_places(table) if axis == "iodepth"}
-    return positive_integer_or_none(by_workload.get(workload, table.get("iodepth"))) or 1
+    return positive_integer_or_none(by_workload.get(workload_id, table.get("iodepth"))) or 1
 
 
 def _littles_law_mean_outcome(

@@ -242,7 +242,7 @@ def line_chart(
     if len({line.color for line in drawn}) == len(drawn):
         drawn = [replace(line, dash=()) for line in drawn]  # colours tell them apart
     in_steps = len(quantities_of_plots) > 1 and _do_bars_fit(drawn, axis_name)
-    x = parameter_axis_of_lines(drawn, axis_name, *quantities, equally_spaced=in_steps)
+    x = parameter_axis_of_lines(drawn, axis_name, *quantities, is_equally_spaced=in_steps)
     height = HEIGHT if len(quantities_of_plots) == 1 else PANEL_HEIGHT
     plots = []
     for index, panel in enumerate(quantities_of_plots):
@@ -451,7 +451,7 @@ def parameter_axis_of_lines(
     lines: Sequence[ChartLine],
     axis_name: str,
     *quantities: ChartQuantity,
-    equally_spaced: bool = False,
+    is_equally_spaced: bool = False,
 ) -> ChartAxis:
     """The axis over all points of which any quantity is known."""
     keys = {quantity.key for quantity in quantities}
@@ -468,7 +468,7 @@ def parameter_axis_of_lines(
         axis_name,
         [*measured, *guessed],
         max((line.node_count for line in lines), default=1),
-        equally_spaced=equally_spaced,
+        is_equally_spaced=is_equally_spaced,
     )
 
 
@@ -798,7 +798,7 @@ def prediction_rows(
     for point in curve.points:
         if not point.is_measured:
             value = Metric(point.rate, metric_spec(metric_key).unit, point.low, point.high, 0)
-            interval = interval_and_runs_text(value, bare_rate=True).removesuffix(" n=0")
+            interval = interval_and_runs_text(value, is_rate_unit_omitted=True).removesuffix(" n=0")
             texts = (name, str(point.load), "predicted", metric_value_text(value), interval)
             yield (*map(Cell, texts), *[Cell("")] * blank_column_count, Cell("not measured"))
 
@@ -816,6 +816,9 @@ def _point_and_run_rows(
         texts = [
             text
             for value in values
-            for text in (metric_value_text(value), interval_and_runs_text(value, bare_rate=True))
+            for text in (
+                metric_value_text(value),
+                interval_and_runs_text(value, is_rate_unit_omitted=True),
+            )
         ]
         yield row_of_cells(name, axis_text, repeat, *texts, level)

@@ -86,6 +86,6 @@ def series_color_token(index: int) -> ColorToken:
     return SERIES[index % len(SERIES)]
 
 
-def css_declarations(*, dark: bool) -> str:
+def css_declarations(*, is_dark: bool) -> str:
     """The CSS declarations of all tokens for one paper."""
-    return "".join(f"--{color.name}:{color.dark if dark else color.light};" for color in TOKENS)
+    return "".join(f"--{color.name}:{color.dark if is_dark else color.light};" for color in TOKENS)

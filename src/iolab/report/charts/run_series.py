@@ -65,22 +65,23 @@ def telemetry_panels(
     record: RunRecord,
     series: Sequence[CounterSeries],
     grid: TimeGrid,
-    boot_ids: Mapping[str, str] = NO_BOOT_IDS,
+    boot_id_by_host: Mapping[str, str] = NO_BOOT_IDS,
 ) -> tuple[Panel, ...]:
     """The panels under the load, those without any value left out.
 
-    `boot_ids` are hosts' boots: hosts that share one see the same disks, and each counts once.
+    Hosts that share a boot see the same disks, and each of those counts once.
     """
     beside = {host.host for host in record.monitored_hosts}
     storage = (
-        *_monitored_host_panels(record, HostRole.STORAGE, series, grid, boot_ids),
-        *_monitored_host_panels(record, HostRole.HYPERVISOR, series, grid, boot_ids),
+        *_monitored_host_panels(record, HostRole.STORAGE, series, grid, boot_id_by_host),
+        *_monitored_host_panels(record, HostRole.HYPERVISOR, series, grid, boot_id_by_host),
     )
     of_clients = [s for s in series if s.host not in beside]
     targets = {(host.host, host.devices[0].device) for host in record.hosts if host.devices}
     numbers = {name: index for index, name in enumerate(record.host_names)}
     disks = _distinct_disk_series(
-        [s for s in of_clients if s.scope == "disk" and (s.host, s.name) in targets], boot_ids
+        [s for s in of_clients if s.scope == "disk" and (s.host, s.name) in targets],
+        boot_id_by_host,
     )
     cores = [s for s in of_clients if s.scope == "cpu" and "@" in s.name]
     every = [s for s in of_clients if s.scope == "cpu" and s.name == "all"]
@@ -88,11 +89,13 @@ def telemetry_panels(
     step_ns = record.telemetry_interval_ms * 1e6
     pressure = [s for s in of_clients if s.scope == "pressure"]
 
-    def metric_series_on_grid(counter_series: Iterable[CounterSeries], metric: str) -> list[Floats]:
+    def metric_series_on_grid(
+        counter_series: Iterable[CounterSeries], metric_key: str
+    ) -> list[Floats]:
         return [
             average_on_grid(s, grid, numbers[s.host], step_ns)
             for s in counter_series
-            if s.metric == metric
+            if s.metric == metric_key
         ]
 
     received, sent = (
@@ -161,7 +164,7 @@ def _monitored_host_panels(
     role: HostRole,
     series: Sequence[CounterSeries],
     grid: TimeGrid,
-    boot_ids: Mapping[str, str],
+    boot_id_by_host: Mapping[str, str],
 ) -> tuple[Panel, ...]:
     """What watched hosts of a role did meanwhile: named disks and ports added up, processors."""
     nodes = tuple(host for host in record.monitored_hosts if host.role is role)
@@ -178,12 +181,12 @@ def _monitored_host_panels(
         or (counter.scope, counter.name) == ("cpu", "all")
     ]
     by_metric: dict[tuple[str, str], list[Floats]] = {}
-    for counter in (*_distinct_disk_series(of_disks, boot_ids), *others):
+    for counter in (*_distinct_disk_series(of_disks, boot_id_by_host), *others):
         values = average_on_grid(counter, grid, numbers[counter.host], step_ns)
         by_metric.setdefault((counter.scope, counter.metric), []).append(values)
 
-    def counter_rows_of_metric(scope: str, metric: str) -> list[Floats]:
-        return by_metric.get((scope, metric), [])
+    def counter_rows_of_metric(scope: str, metric_key: str) -> list[Floats]:
+        return by_metric.get((scope, metric_key), [])
 
     read, write = (
         counter_rows_of_metric("disk", "read_bytes_per_s"),
@@ -220,12 +223,12 @@ def _monitored_host_panels(
 
 
 def _distinct_disk_series(
-    series: Sequence[CounterSeries], boot_ids: Mapping[str, str]
+    series: Sequence[CounterSeries], boot_id_by_host: Mapping[str, str]
 ) -> list[CounterSeries]:
     """The series of disks, each of a kernel once: of the first host that tells it."""
     unique: dict[tuple[str, str, str], CounterSeries] = {}
     for counter in series:
-        kernel = boot_ids.get(counter.host) or counter.host
+        kernel = boot_id_by_host.get(counter.host) or counter.host
         unique.setdefault((kernel, counter.name, counter.metric), counter)
     return list(unique.values())
 
@@ -487,17 +490,20 @@ def build_timeline(
     record: RunRecord,
     telemetry: Sequence[CounterSeries],
     window: Window | None,
-    boot_ids: Mapping[str, str] = NO_BOOT_IDS,
+    boot_id_by_host: Mapping[str, str] = NO_BOOT_IDS,
     panel_maker: PanelMaker = throughput_and_latency_panels,
 ) -> Timeline:
     """The run's load and telemetry on one grid; `window` is what all hosts shared, if they did.
 
-    `boot_ids` are hosts' boots, to count a disk that several hosts see once; `panel_maker` draws
-    the run's load where that is not I/O.
+    By `boot_id_by_host` a disk that several hosts see counts once; `panel_maker` draws the run's
+    load where that is not I/O.
     """
     grid = TimeGrid.for_run(record)
     window_begin_s, window_end_s = _measured_begin_and_end_s(record, grid, window)
-    panels = [*panel_maker(record, grid), *telemetry_panels(record, telemetry, grid, boot_ids)]
+    panels = [
+        *panel_maker(record, grid),
+        *telemetry_panels(record, telemetry, grid, boot_id_by_host),
+    ]
     return Timeline(
         at_s=tuple(float(f"{at:.4f}") for at in grid.cell_middles_s),
         cell_s=grid.cell_s,

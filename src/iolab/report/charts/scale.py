@@ -217,18 +217,18 @@ def time_ticks(span_s: float) -> tuple[float, ...]:
 
 
 def parameter_axis(
-    axis_name: str, values: Iterable[float], node_count: int = 1, *, equally_spaced: bool = False
+    axis_name: str, values: Iterable[float], node_count: int = 1, *, is_equally_spaced: bool = False
 ) -> ChartAxis:
     """A varied parameter: doublings for depths and sizes, even steps otherwise.
 
     With several `node_count` its values are of each of them: labels tell those of all, then of one.
-    With `equally_spaced` values stand equally far apart, as bars do.
+    With `is_equally_spaced` values stand equally far apart, as bars do.
     """
     ordered = sorted(set(values)) or [1.0]
     log = axis_name in _LOG_AXES and ordered[0] > 0
     text = _create_axis_label_formatter(axis_name, node_count)
-    padding = 0 if equally_spaced else _PADDING
-    stops = tuple(ordered) if equally_spaced else ()
+    padding = 0 if is_equally_spaced else _PADDING
+    stops = tuple(ordered) if is_equally_spaced else ()
     return ChartAxis(
         Scale(1.0, "", ordered[0], ordered[-1], (), log, stops),
         tuple((value, text(value)) for value in ordered),

@@ -176,7 +176,7 @@ def _scaling_step_row(line: ScalingLine, step: ScalingStep) -> tuple[Cell, ...]:
         line.name,
         str(step.host_count),
         metric_value_text(rate),
-        interval_and_runs_text(rate, bare_rate=True),
+        interval_and_runs_text(rate, is_rate_unit_omitted=True),
         value_text(per_host, rate.unit),
         value_text(line.scaling.ideal_rate(step.host_count), rate.unit),
         metric_value_text(step.efficiency),

@@ -214,6 +214,6 @@ def _rate_and_p99_texts_per_span(
     for start in range(0, len(scenario.rates), span_seconds):
         rates = scenario.rates[start : start + span_seconds]
         p99s = [p99 for p99 in scenario.p99s_ns[start : start + span_seconds] if p99 is not None]
-        rate = value_text(math.fsum(rates) / len(rates), "1/s", bare_rate=True)
+        rate = value_text(math.fsum(rates) / len(rates), "1/s", is_rate_unit_omitted=True)
         texts.append((rate, value_text(max(p99s), "ns") if p99s else DASH))
     return texts

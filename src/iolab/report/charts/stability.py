@@ -142,7 +142,7 @@ def _preconditioning_rounds_table(subject: str, series: PreconditioningRounds) -
 
 
 def _deviation_from_average_text(rate: float, verdict: SteadyStateVerdict) -> str:
-    return percent_text(rate / verdict.average - 1, signed=True) if verdict.average > 0 else ""
+    return percent_text(rate / verdict.average - 1, is_signed=True) if verdict.average > 0 else ""
 
 
 def sentinel_chart(subject: str, sentinel_runs: SentinelRuns, color: ColorToken) -> Chart:
@@ -195,7 +195,7 @@ def _sentinel_table(subject: str, sentinel_runs: SentinelRuns) -> Table:
         row_of_cells(
             str(run.order),
             value_text(value, sentinel_runs.unit),
-            percent_text(value / sentinel_runs.metric_values[0] - 1, signed=True),
+            percent_text(value / sentinel_runs.metric_values[0] - 1, is_signed=True),
             run.verdict.level,
         )
         for run, value in zip(sentinel_runs.runs, sentinel_runs.metric_values, strict=True)

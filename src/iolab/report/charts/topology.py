@@ -248,7 +248,7 @@ def _topology_svg(rows: _Rows, alt: str, *, with_row_titles: bool, is_narrow: bo
     for row, titles in rows:
         if with_row_titles:
             for line in wrap(escape_invisible(list_text(titles, 3)), characters):
-                parts.append(_text_svg(line, 0, top + 12, bold=True))
+                parts.append(_text_svg(line, 0, top + 12, is_bold=True))
                 top += _LINE
         clients, storage, *below = row.boxes
         heights = [_LINE * len(side.wrapped_lines_and_is_name) + 12 for side in row.boxes]
@@ -303,14 +303,16 @@ def _box_svg(box: _TopologyBox, x: float, y: float, height: float) -> str:
         f'stroke="currentColor" stroke-width="1.2"/>'
     )
     lines = [
-        _text_svg(text, x + 12, y + 20 + _LINE * n, bold=bold)
+        _text_svg(text, x + 12, y + 20 + _LINE * n, is_bold=bold)
         for n, (text, bold) in enumerate(box.wrapped_lines_and_is_name)
     ]
     return frame + "".join(lines)
 
 
-def _text_svg(text: str, x: float, y: float, *, bold: bool = False, anchor: str = "start") -> str:
-    weight = ' font-weight="600"' if bold else ""
+def _text_svg(
+    text: str, x: float, y: float, *, is_bold: bool = False, anchor: str = "start"
+) -> str:
+    weight = ' font-weight="600"' if is_bold else ""
     return (
         f'<text x="{x:g}" y="{y:g}" font-size="11" text-anchor="{anchor}"{weight} '
         f'fill="currentColor">{escape(escape_invisible(text))}</text>'

@@ -148,7 +148,7 @@ def _logo_data_uri(user_text: UserText) -> str:
 
 def style_sheet() -> str:
     """The page's CSS: the tokens for light, dark and print, then the rules."""
-    light, dark = css_declarations(dark=False), css_declarations(dark=True)
+    light, dark = css_declarations(is_dark=False), css_declarations(is_dark=True)
     rules = (_HERE / "style.css").read_text(encoding="utf-8")
     return (
         f":root{{{light}}}"
@@ -256,9 +256,9 @@ def _block_kind_for_templates(block: object) -> str:
 
 
 def _table_markup(
-    table: Table, anchors: frozenset[str], *, caption: bool = False, label: str = ""
+    table: Table, anchors: frozenset[str], *, has_caption: bool = False, label: str = ""
 ) -> Markup:
-    return Markup(table_html(table, anchors, caption=caption, label=label))  # noqa: S704 - it escapes what is foreign
+    return Markup(table_html(table, anchors, has_caption=has_caption, label=label))  # noqa: S704 - it escapes what is foreign
 
 
 def _verdict_badge_markup(verdict_level: VerdictLevel, anchor: str | None) -> Markup:

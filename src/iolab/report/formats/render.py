@@ -318,9 +318,9 @@ def _blocks_typst_data(blocks: Iterable[Block], figure_files: _ChartFiles) -> li
     return parts
 
 
-def _is_list_item_without_verdict(data: Mapping[str, Any]) -> bool:
+def _is_list_item_without_verdict(block_document: Mapping[str, Any]) -> bool:
     """Whether it is an item of a list, without a verdict."""
-    return data["kind"] == "item" and data["level"] is None
+    return block_document["kind"] == "item" and block_document["level"] is None
 
 
 def _common_document_data(

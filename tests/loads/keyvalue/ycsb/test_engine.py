@@ -209,12 +209,12 @@ def test_the_users_own_ycsb_runs_with_our_bindings() -> None:
 
 def test_a_database_is_settled_with_the_options_it_was_loaded_with() -> None:
     job = replace(A, options=(("block_bytes", "16384"), ("maxscanlength", "7")))
-    settled = rocksdb_contents_command(job, EMBEDDED, KIT, "/scratch", compact_first=True).argv
+    settled = rocksdb_contents_command(job, EMBEDDED, KIT, "/scratch", does_compact_first=True).argv
     assert settled[-4:] == (
         "iolab.ycsb.RocksTool",
         "settle",
         "iolab.block_bytes=16384",
         "iolab.database=/scratch/db",
     )
-    looked = rocksdb_contents_command(A, EMBEDDED, KIT, "/scratch", compact_first=False).argv
+    looked = rocksdb_contents_command(A, EMBEDDED, KIT, "/scratch", does_compact_first=False).argv
     assert "settle" not in looked

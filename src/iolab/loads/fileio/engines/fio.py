@@ -135,7 +135,7 @@ class FioEngine:
     ) -> Command:
         """Write every file of the data set once, with random contents, flushed at the end."""
         direct, ioengine = (job.direct, job.ioengine) if job else (True, LIBAIO)
-        text = layout_job_file(data_set, direct=direct, ioengine=ioengine, seed=seed)
+        text = layout_job_file(data_set, is_direct_io=direct, ioengine=ioengine, seed=seed)
         limit_s = END_LIMIT_S + data_set.bytes_per_host / SLOWEST_BYTES_PER_S
         return _fio_command(directory, text, limit_s)
 
@@ -156,7 +156,7 @@ class FioEngine:
     ) -> Command:
         """Write over the data set so many times, with random contents, flushed at the end."""
         text = overwrite_job_file(
-            data_set, passes, direct=job.direct, ioengine=job.ioengine, seed=seed
+            data_set, passes, is_direct_io=job.direct, ioengine=job.ioengine, seed=seed
         )
         limit_s = END_LIMIT_S + passes * data_set.bytes_per_host / SLOWEST_BYTES_PER_S
         return _fio_command(directory, text, limit_s)
@@ -280,7 +280,7 @@ def measurement_job_file(job: Job, data_set: DataSet, runtime_ms: int, seed: int
     return _job_file_text("measure", lines)
 
 
-def layout_job_file(data_set: DataSet, *, direct: bool, ioengine: str, seed: int) -> str:
+def layout_job_file(data_set: DataSet, *, is_direct_io: bool, ioengine: str, seed: int) -> str:
     """The job file that writes every byte of the data set once, with random contents.
 
     The block is the largest power of two up to 1 MiB that divides the file size, because fio
@@ -295,7 +295,7 @@ def layout_job_file(data_set: DataSet, *, direct: bool, ioengine: str, seed: int
     )
     lines = [
         f"ioengine={ioengine}",
-        f"direct={int(direct and block >= DIRECT_ALIGN_BYTES)}",
+        f"direct={int(is_direct_io and block >= DIRECT_ALIGN_BYTES)}",
         "rw=write",
         f"bs={block}",
         f"iodepth={LAYOUT_DEPTH}",
@@ -314,7 +314,7 @@ def layout_job_file(data_set: DataSet, *, direct: bool, ioengine: str, seed: int
 
 
 def overwrite_job_file(
-    data_set: DataSet, passes: float, *, direct: bool, ioengine: str, seed: int
+    data_set: DataSet, passes: float, *, is_direct_io: bool, ioengine: str, seed: int
 ) -> str:
     """The job file that writes over the data set so many times, sequentially, in 128 KiB.
 
@@ -328,7 +328,7 @@ def overwrite_job_file(
     block = overwrite_block_bytes(region)
     lines = [
         f"ioengine={ioengine}",
-        f"direct={int(direct and block >= DIRECT_ALIGN_BYTES)}",
+        f"direct={int(is_direct_io and block >= DIRECT_ALIGN_BYTES)}",
         "rw=write",
         f"bs={block}",
         f"iodepth={FILL_DEPTH}",

@@ -168,20 +168,24 @@ def null_target_spec(job: Job, seconds: float) -> Spec:
     return _timed_jobs_spec(job, jobs, seconds) | {"direct": False, "poll": False, "sqpoll": False}
 
 
-def layout_spec(data_set: DataSet, *, direct: bool, method: str, seed: int) -> Spec:
+def layout_spec(data_set: DataSet, *, is_direct_io: bool, method: str, seed: int) -> Spec:
     """Write every byte of the data set once, random and with stamps that can be verified."""
     region = data_set_for_overwrite(data_set)
     block = layout_block_bytes(region.file_bytes)
     raise_if_faults(_NOT_SUPPORTED, tuple(_data_set_name_faults(data_set)))
     jobs = [
         {**place, **_spec_of_write_job(block, LAYOUT_DEPTH, region.bytes_per_job, number + seed)}
-        for number, place in enumerate(_file_specs_of_each_job(region, region.numjobs, create=True))
+        for number, place in enumerate(
+            _file_specs_of_each_job(region, region.numjobs, does_create_files=True)
+        )
     ]
-    return _untimed_jobs_spec(jobs, direct=direct and block >= DIRECT_ALIGN_BYTES, method=method)
+    return _untimed_jobs_spec(
+        jobs, is_direct_io=is_direct_io and block >= DIRECT_ALIGN_BYTES, method=method
+    )
 
 
 def overwrite_spec(
-    data_set: DataSet, passes: float, *, direct: bool, method: str, seed: int
+    data_set: DataSet, passes: float, *, is_direct_io: bool, method: str, seed: int
 ) -> Spec:
     """Write over the data set, which is there, so many times: sequentially, in 128 KiB."""
     raise_if_faults(_NOT_SUPPORTED, tuple(_data_set_name_faults(data_set)))
@@ -192,7 +196,9 @@ def overwrite_spec(
         {**place, **_spec_of_write_job(block, FILL_DEPTH, each, number + seed)}
         for number, place in enumerate(_file_specs_of_each_job(region, region.numjobs))
     ]
-    return _untimed_jobs_spec(jobs, direct=direct and block >= DIRECT_ALIGN_BYTES, method=method)
+    return _untimed_jobs_spec(
+        jobs, is_direct_io=is_direct_io and block >= DIRECT_ALIGN_BYTES, method=method
+    )
 
 
 def readback_spec(job: Job, data_set: DataSet) -> Spec:
@@ -210,7 +216,7 @@ def readback_spec(job: Job, data_set: DataSet) -> Spec:
         }
         for number, place in enumerate(_file_specs_of_each_job(data_set, job.numjobs))
     ]
-    return _untimed_jobs_spec(jobs, direct=job.direct, method=job.ioengine)
+    return _untimed_jobs_spec(jobs, is_direct_io=job.direct, method=job.ioengine)
 
 
 def has_reads(job: Job) -> bool:
@@ -247,11 +253,11 @@ def _timed_jobs_spec(job: Job, job_specs: list[Spec], seconds: float | None) -> 
     }
 
 
-def _untimed_jobs_spec(job_specs: list[Spec], *, direct: bool, method: str) -> Spec:
+def _untimed_jobs_spec(job_specs: list[Spec], *, is_direct_io: bool, method: str) -> Spec:
     return {
         "format": FORMAT,
         "jobs": job_specs,
-        "direct": direct,
+        "direct": is_direct_io,
         "method": METHODS[method],
         "runtime_s": None,
         "interval_ms": INTERVAL_MS,
@@ -307,10 +313,10 @@ def _contents_spec(kind: str, compress_percent: int = 0, dedupe_percent: int = 0
 
 
 def _file_specs_of_each_job(
-    data_set: DataSet, numjobs: int, *, create: bool = False
+    data_set: DataSet, numjobs: int, *, does_create_files: bool = False
 ) -> Iterable[Spec]:
     """Where each job works: on files of its own, or its region of a device or shared file."""
-    size, extra = data_set.bytes_per_job, {"create": True} if create else {}
+    size, extra = data_set.bytes_per_job, {"create": True} if does_create_files else {}
     file: Spec = {"bytes": data_set.file_bytes, **extra}
     for job in range(numjobs):
         if data_set.shared_region_name:
@@ -330,16 +336,16 @@ def _without_default_values(spec: Spec) -> Spec:
     return {name: value for name, value in spec.items() if value != _DEFAULT_JOB.get(name)}
 
 
-def _block_size_specs(job: Job, options: Mapping[str, str]) -> list[Spec]:
+def _block_size_specs(job: Job, engine_options: Mapping[str, str]) -> list[Spec]:
     """One size, or fio's `bssplit`: sizes without a share divide what the others leave.
 
     What is left of a hundred after that goes to the last size that has a share, as fio does it.
     """
-    if "bssplit" not in options:
+    if "bssplit" not in engine_options:
         return [{"bytes": job.block_bytes, "share": 100}]
     blocks = [
         {"bytes": size, "share": share}
-        for size, share in bssplit_shares(options["bssplit"])
+        for size, share in bssplit_shares(engine_options["bssplit"])
         if share
     ]
     blocks[-1]["share"] += 100 - sum(block["share"] for block in blocks)
@@ -353,22 +359,22 @@ def _rate_spec(job: Job) -> Spec | None:
     return None if rate is None else {"bytes_per_s": float(rate)}
 
 
-def _arrivals_name(job: Job, options: Mapping[str, str]) -> str | None:
+def _arrivals_name(job: Job, engine_options: Mapping[str, str]) -> str | None:
     """When I/Os are due under a rate; None for I/Os that a closed loop paces."""
     if job.target_iops_per_job is None:
         return None
-    poisson = job.arrivals is IoArrivals.POISSON or options.get("rate_process") == "poisson"
+    poisson = job.arrivals is IoArrivals.POISSON or engine_options.get("rate_process") == "poisson"
     if poisson:
         return "poisson"
     return "fixed" if job.arrivals is IoArrivals.FIXED else None
 
 
-def _offset_distribution_spec(job: Job, options: Mapping[str, str]) -> Spec:
+def _offset_distribution_spec(job: Job, engine_options: Mapping[str, str]) -> Spec:
     """As fio draws offsets: each block once a pass, unless told to keep no track of them.
 
     Where sizes of blocks are mixed there are no blocks to be drawn once.
     """
-    kind, _, values = options.get("random_distribution", "random").partition(":")
+    kind, _, values = engine_options.get("random_distribution", "random").partition(":")
     match kind:
         case "zipf":
             return {"kind": "zipf", "theta": float(values)}
@@ -383,8 +389,8 @@ def _offset_distribution_spec(job: Job, options: Mapping[str, str]) -> Spec:
                     for access, size in zones
                 ],
             }
-    lfsr = options.get("random_generator") == "lfsr"
-    once = (options.get("norandommap") != "1" or lfsr) and "bssplit" not in options
+    lfsr = engine_options.get("random_generator") == "lfsr"
+    once = (engine_options.get("norandommap") != "1" or lfsr) and "bssplit" not in engine_options
     return {"kind": "permutation" if once and job.access.is_random else "uniform"}
 
 
@@ -427,9 +433,9 @@ class NativeEngine:
     def require_usable(self, tool: ToolFacts) -> None:
         """Nothing can be wrong: it is part of the agent."""
 
-    def command_verified_against_ledger(self, command: Command, ledger: BlockLedger) -> Command:
+    def command_that_verifies_blocks(self, command: Command, block_ledger: BlockLedger) -> Command:
         """The same command, its jobs held against that ledger; EngineError if that is too much."""
-        settings = {"ledger": ledger.path, "ledger_block": ledger.block_bytes}
+        settings = {"ledger": block_ledger.path, "ledger_block": block_ledger.block_bytes}
         return _with_settings_added_to_spec(command, settings)
 
     def command_with_slow_ios(self, command: Command, max_count: int) -> Command:
@@ -447,7 +453,7 @@ class NativeEngine:
     ) -> Command:
         """Write every file of the data set once, with random contents, flushed at the end."""
         direct, method = (job.direct, job.ioengine) if job else (True, AUTO)
-        spec = layout_spec(data_set, direct=direct, method=method, seed=seed)
+        spec = layout_spec(data_set, is_direct_io=direct, method=method, seed=seed)
         limit_s = END_LIMIT_S + data_set.bytes_per_host / SLOWEST_BYTES_PER_S
         return _agent_command(directory, spec, limit_s, waits_for_start=False)
 
@@ -462,7 +468,9 @@ class NativeEngine:
         self, data_set: DataSet, directory: str, passes: float, job: Job, *, seed: int
     ) -> Command:
         """Write over the data set so many times, with random contents, flushed at the end."""
-        spec = overwrite_spec(data_set, passes, direct=job.direct, method=job.ioengine, seed=seed)
+        spec = overwrite_spec(
+            data_set, passes, is_direct_io=job.direct, method=job.ioengine, seed=seed
+        )
         limit_s = END_LIMIT_S + passes * data_set.bytes_per_host / SLOWEST_BYTES_PER_S
         return _agent_command(directory, spec, limit_s, waits_for_start=False)
 

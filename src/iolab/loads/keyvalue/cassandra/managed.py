@@ -129,11 +129,11 @@ class ManagedServer(KeyValueServer):
         session: SessionContext,
         run: PlannedRun,  # noqa: ARG002 - the protocol's
         counters: CounterCollector,
-        host_indexes: Mapping[str, int],
+        host_index_by_name: Mapping[str, int],
     ) -> AsyncIterator[None]:
         """Its counters are collected every interval of the study's telemetry."""
         node = self._node
-        index = host_indexes.get(self.host)
+        index = host_index_by_name.get(self.host)
         if node is None or index is None:
             yield
             return

@@ -187,12 +187,12 @@ def parse_supported_version(text: str) -> CassandraVersion:
 
 
 def require_java_that_starts_cassandra(
-    java: JavaInstallation, version: CassandraVersion, host: str
+    java: JavaInstallation, version: CassandraVersion, host_name: str
 ) -> None:
     """EngineError for a Java on which Cassandra dies at its start."""
     if java.release not in STARTABLE_JAVA_RELEASES:
         raise EngineError(
-            f"Java {excerpt(java.version, 40)} on host '{host}' cannot run Apache Cassandra "
+            f"Java {excerpt(java.version, 40)} on host '{host_name}' cannot run Apache Cassandra "
             f"{version.text}, which starts on Java 11 and 17 alone.",
             INSTALL_JAVA,
         )
@@ -249,36 +249,38 @@ async def _install_and_check_node_host(
     )
 
 
-def notes_on_unsuitable_kernel_settings(preflight: PreflightReply, host: str) -> tuple[str, ...]:
+def notes_on_unsuitable_kernel_settings(
+    preflight: PreflightReply, host_name: str
+) -> tuple[str, ...]:
     """What of a host's kernel is not as Cassandra wants it."""
     lines = []
     if preflight.max_map_count is not None and preflight.max_map_count < MAPS_WANTED:
         lines.append(
-            f"vm.max_map_count is {preflight.max_map_count} on host '{host}', Cassandra wants "
+            f"vm.max_map_count is {preflight.max_map_count} on host '{host_name}', Cassandra wants "
             f"{MAPS_WANTED}: it may fail with many files."
         )
     if preflight.swappiness is not None and preflight.swappiness > SWAPPINESS_WANTED:
         lines.append(
-            f"vm.swappiness is {preflight.swappiness} on host '{host}', Cassandra wants "
+            f"vm.swappiness is {preflight.swappiness} on host '{host_name}', Cassandra wants "
             f"{SWAPPINESS_WANTED} or no swap: swapping would stop it for seconds."
         )
     return tuple(lines)
 
 
 def _require_storage_and_jmx_ports(
-    preflight: PreflightReply, settings: ServerSettings, host: str
+    preflight: PreflightReply, settings: ServerSettings, host_name: str
 ) -> tuple[int, int]:
     """The ports beside CQL's. EngineError when one cannot be had."""
     if preflight.port_taken_reason is not None:
         why = excerpt(preflight.port_taken_reason).rstrip(".")
         at = f"{settings.listen}:{settings.port}"
         raise EngineError(
-            f"Cassandra cannot listen on {at} of host '{host}': {why}.",
+            f"Cassandra cannot listen on {at} of host '{host_name}': {why}.",
             "End what uses that port, or set server.port or server.listen to others.",
         )
     if preflight.free_storage_port is None or preflight.free_jmx_port is None:
         raise EngineError(
-            f"None of {PORTS_TRIED} ports for Cassandra's own use is free on host '{host}'.",
+            f"None of {PORTS_TRIED} ports for Cassandra's own use is free on host '{host_name}'.",
             "Set server.port to another one: those ports are looked for from twice its last four "
             f"digits above {FIRST_PORT} on.",
         )

@@ -98,11 +98,11 @@ class KeyValueServer(ABC):
         session: SessionContext,  # noqa: ARG002 - of one whose counters can be had, as below
         run: PlannedRun,  # noqa: ARG002
         counters: CounterCollector,  # noqa: ARG002
-        host_indexes: Mapping[str, int],  # noqa: ARG002
+        host_index_by_name: Mapping[str, int],  # noqa: ARG002
     ) -> AbstractAsyncContextManager[None]:
         """Its own counters are collected while what is done within lasts.
 
-        `host_indexes` are those by which counters name the hosts of the run, monitored ones too. A
+        `host_index_by_name` is how counters number the hosts of the run, monitored ones too. A
         server that stops telling them ends nothing.
         """
         return nullcontext()

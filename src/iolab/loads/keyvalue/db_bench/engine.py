@@ -141,20 +141,22 @@ def version_command(
     return Command(argv, directory, b"", "", VERSION_LIMIT_S, STREAM_BYTES_MAX)
 
 
-def parse_version(raw: bytes) -> str:
+def parse_version(version_output: bytes) -> str:
     """The version that `--version` prints; "" for one that prints none, as old ones do."""
-    match = _VERSION.search(raw.decode("utf-8", "replace"))
+    match = _VERSION.search(version_output.decode("utf-8", "replace"))
     return match[1] if match else ""
 
 
-def database_fill_command(job: DbBenchJob, directory: str, database: str, *, seed: int) -> Command:
-    """Load the job's data into the new folder `database` of `directory`, in the job's shape.
+def database_fill_command(
+    job: DbBenchJob, directory: str, database_folder: str, *, seed: int
+) -> Command:
+    """Load the job's data into the new folder `database_folder` of `directory`, in the job's shape.
 
     EngineError for an option that is not allowed, and for a seed that db_bench would not use.
     """
     options = _validated_options(job.options)
     argv = [
-        *_program_and_common_flags(options, LOAD, database, job.loaded),
+        *_program_and_common_flags(options, LOAD, database_folder, job.loaded),
         *("--use_existing_db=0", "--disable_wal=1", f"--threads={LOAD_STREAMS}"),
         *("--histogram=1", "--progress_reports=0", f"--seed={_require_valid_seed(seed)}"),
         *_option_flags(options, excluded="disable_wal"),
@@ -163,34 +165,34 @@ def database_fill_command(job: DbBenchJob, directory: str, database: str, *, see
     return _db_bench_command(argv, directory, START_LIMIT_S + size / SLOWEST_LOAD_BYTES_PER_S)
 
 
-def levels_command(job: DbBenchJob, directory: str, database: str) -> Command:
+def levels_command(job: DbBenchJob, directory: str, database_folder: str) -> Command:
     """Ask for the levels of a database that iolab did not load; give it a copy to open."""
     options = _validated_options(job.options)
     argv = [
-        *_program_and_common_flags(options, "levelstats,stats", database, job.loaded),
+        *_program_and_common_flags(options, "levelstats,stats", database_folder, job.loaded),
         *("--use_existing_db=1", "--disable_auto_compactions=1", "--threads=1"),
         *_option_flags(options, excluded="disable_auto_compactions"),
     ]
     return _db_bench_command(argv, directory, START_LIMIT_S)
 
 
-def table_shape_command(job: DbBenchJob, directory: str, database: str) -> Command:
+def table_shape_command(job: DbBenchJob, directory: str, database_folder: str) -> Command:
     """Ask sst_dump for the properties of every table file; it opens and writes no database."""
     program = _program_path(_validated_options(job.options), "sst_dump")
-    argv = (program, f"--file={database}", "--command=none", "--show_properties")
+    argv = (program, f"--file={database_folder}", "--command=none", "--show_properties")
     return Command(argv, directory, b"", "", SHAPE_LIMIT_S, STREAM_BYTES_MAX)
 
 
 def bench_command(
     job: DbBenchJob,
     directory: str,
-    database: str,
+    database_folder: str,
     *,
     seconds: int,
     seed: int,
     report_file: str,
 ) -> Command:
-    """Make the job's load for so many seconds on the copy `database`, which it may change.
+    """Make the job's load for so many seconds on the copy `database_folder`, which it may change.
 
     `report_file`, a name in `directory`, gets the operations of all threads each second; on
     standard error every thread tells by itself how far it is.
@@ -201,7 +203,7 @@ def bench_command(
         message = f"db_bench cannot measure the workload {job.workload!r} on a loaded database."
         raise EngineError(message, "Name one that reads, such as readrandom.")
     argv = [
-        *_program_and_common_flags(options, f"{job.workload},stats", database, job.loaded),
+        *_program_and_common_flags(options, f"{job.workload},stats", database_folder, job.loaded),
         *("--use_existing_db=1", f"--cache_size={job.cache_bytes}", f"--threads={job.threads}"),
         *(f"--duration={seconds}", "--ops_between_duration_checks=1"),
         *("--histogram=1", "--statistics=1", "--stats_interval_seconds=1"),
@@ -215,11 +217,14 @@ def bench_command(
 
 
 def _program_and_common_flags(
-    options: dict[str, str], benchmarks: str, database: str, database_spec: DatabaseSpec
+    db_bench_options: dict[str, str],
+    benchmarks: str,
+    database_folder: str,
+    database_spec: DatabaseSpec,
 ) -> Iterator[str]:
-    yield _program_path(options, "db_bench")
+    yield _program_path(db_bench_options, "db_bench")
     yield f"--benchmarks={benchmarks}"
-    yield f"--db={database}"
+    yield f"--db={database_folder}"
     yield f"--num={database_spec.keys}"
     yield f"--key_size={database_spec.key_bytes}"
     yield f"--value_size={database_spec.value_bytes}"
@@ -239,14 +244,14 @@ def _workload_flags(job: DbBenchJob) -> Iterator[str]:
         yield f"--benchmark_write_rate_limit={job.write_bytes_per_s}"
 
 
-def _option_flags(options: dict[str, str], excluded: str = "") -> Iterator[str]:
-    for name, text in sorted(options.items()):
+def _option_flags(db_bench_options: dict[str, str], excluded: str = "") -> Iterator[str]:
+    for name, text in sorted(db_bench_options.items()):
         if name not in (*PROGRAMS, excluded):
             yield f"--{name}={text}"
 
 
-def _program_path(options: dict[str, str], name: str) -> str:
-    return options.get(name, name)
+def _program_path(db_bench_options: dict[str, str], name: str) -> str:
+    return db_bench_options.get(name, name)
 
 
 def _validated_options(options: tuple[tuple[str, str], ...]) -> dict[str, str]:

@@ -552,6 +552,6 @@ def _add_to_messages_if_error(messages: list[str], line: str) -> None:
         messages.append(line.strip()[:SENTENCE_CHARACTERS_MAX])
 
 
-def _terminal_lines(raw: bytes) -> list[str]:
+def _terminal_lines(output: bytes) -> list[str]:
     """Lines as shown on a terminal: db_bench overwrites its progress with carriage returns."""
-    return raw[:STREAM_BYTES_MAX].decode("utf-8", "replace").replace("\r", "\n").split("\n")
+    return output[:STREAM_BYTES_MAX].decode("utf-8", "replace").replace("\r", "\n").split("\n")

@@ -76,9 +76,9 @@ rate of a few ms is noise."""
 _NONE: Final = np.zeros(0, dtype=np.int16)
 
 
-def parse_table_shape(raw: bytes) -> TableShape | None:
+def parse_table_shape(sst_dump_output: bytes) -> TableShape | None:
     """The properties of all files added up; None when there is no file or an output is cut."""
-    text = raw[:STREAM_BYTES_MAX].decode("utf-8", "replace")
+    text = sst_dump_output[:STREAM_BYTES_MAX].decode("utf-8", "replace")
     files = [dict(_PROPERTY.findall(part)) for part in text.split("Table Properties:")[1:]]
     compression = tuple(sorted(set(_COMPRESSION.findall(text))))
     if not files or any(not set(_NAMES) <= part.keys() for part in files):
@@ -189,12 +189,12 @@ class ReportRow(NamedTuple):
     operations: int
 
 
-def parse_report_rows(raw: bytes) -> tuple[ReportRow, ...] | None:
+def parse_report_rows(report_file_content: bytes) -> tuple[ReportRow, ...] | None:
     """The report file's rows.
 
     A last row that was cut short is left out. None when it is no such file.
     """
-    lines = raw.decode("utf-8", "replace").split("\n")
+    lines = report_file_content.decode("utf-8", "replace").split("\n")
     if lines[0] != "secs_elapsed,interval_qps":
         return None
     rows: list[ReportRow] = []

@@ -273,14 +273,14 @@ class YcsbClients:
 
 
 def create_live_status_callback(
-    session: SessionContext, run: PlannedRun, host: str, record_bytes: int
+    session: SessionContext, run: PlannedRun, host_name: str, record_bytes: int
 ) -> StatusCallback:
     """Tells the live view of each status line of a host."""
 
     def emit_interval(status: YcsbStatus) -> None:
         session.emit(
             IntervalReported(
-                host=host,
+                host=host_name,
                 run=run,
                 elapsed_s=float(status.elapsed_s),
                 iops=status.ops_per_s,
@@ -367,11 +367,11 @@ class _InsertProgress:
         self._done: dict[str, int] = {}
         self._told_ns = session.clock.mono_ns()
 
-    def create_status_callback(self, host: str) -> StatusCallback:
+    def create_status_callback(self, host_name: str) -> StatusCallback:
         """What hears that host's status."""
 
         def report_insert_progress(status: YcsbStatus) -> None:
-            self._done[host] = status.operations
+            self._done[host_name] = status.operations
             now_ns = self._session.clock.mono_ns()
             if now_ns - self._told_ns >= PROGRESS_S * NS_PER_S:
                 self._told_ns = now_ns
@@ -504,26 +504,26 @@ def parse_rocksdb_contents(output: bytes) -> RocksdbContents | None:
 
 
 def incomplete_database_faults(
-    database: RocksdbContents | None, record_count: int
+    contents: RocksdbContents | None, record_count: int
 ) -> tuple[str, ...]:
     """Why a database is not the one that was loaded with so many records; empty when it is."""
-    if database is None:
+    if contents is None:
         return ("the database did not tell what it holds",)
     faults = []
-    if database.record_count != record_count:
+    if contents.record_count != record_count:
         faults.append(
-            f"the database holds {counted_noun(database.record_count, 'record')}, "
+            f"the database holds {counted_noun(contents.record_count, 'record')}, "
             f"and {record_count:,} were loaded"
         )
-    if database.memtable_entries:
-        faults.append(f"{database.memtable_entries} entries of the database are still in memory")
-    if database.store_shape.pending_bytes:
+    if contents.memtable_entries:
+        faults.append(f"{contents.memtable_entries} entries of the database are still in memory")
+    if contents.store_shape.pending_bytes:
         faults.append(
-            f"{database.store_shape.pending_bytes} bytes of the database are to be compacted"
+            f"{contents.store_shape.pending_bytes} bytes of the database are to be compacted"
         )
     faults += [
         f"level 0 has {level.files} files left to compact after the load"
-        for level in database.store_shape.levels
+        for level in contents.store_shape.levels
         if level.level == 0 and level.files
     ]
     return tuple(faults)
@@ -659,7 +659,7 @@ async def _compact_verify_and_mark_database(
         _golden_database_store(workdir, job),
         tools.kit,
         ycsb_work_folder(workdir),
-        compact_first=True,
+        does_compact_first=True,
     )
     words = await run_and_get_output(
         workdir.host, command.argv, cwd=command.cwd, limit_s=command.wall_limit_s

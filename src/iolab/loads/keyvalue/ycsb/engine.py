@@ -216,9 +216,9 @@ def timed_operations_of_job(job: YcsbJob) -> tuple[KeyOperation, ...]:
 
 
 def rocksdb_contents_command(
-    job: YcsbJob, store: YcsbStore, kit: JavaKit, directory: str, *, compact_first: bool
+    job: YcsbJob, store: YcsbStore, kit: JavaKit, directory: str, *, does_compact_first: bool
 ) -> Command:
-    """Count what an embedded database holds; with `compact_first` flush and compact it before.
+    """Count what an embedded database holds; with `does_compact_first` flush and compact it before.
 
     Its output is for `parse_rocksdb_contents`.
     """
@@ -228,7 +228,7 @@ def rocksdb_contents_command(
     }
     argv = (
         *java_argv(kit, directory, "iolab.ycsb.RocksTool"),
-        *(["settle"] if compact_first else []),
+        *(["settle"] if does_compact_first else []),
         *(f"{name}={text}" for name, text in sorted(properties.items())),
     )
     size = job.records * job.record_bytes
@@ -275,10 +275,10 @@ def _server_properties(store: YcsbStore) -> dict[str, str]:
     }
 
 
-def _binding_options(options: dict[str, str]) -> dict[str, str]:
+def _binding_options(ycsb_options: dict[str, str]) -> dict[str, str]:
     return {
         f"{BINDING}{name}": text
-        for name, text in options.items()
+        for name, text in ycsb_options.items()
         if YCSB_OPTIONS[name].property_prefix == BINDING
     }
 

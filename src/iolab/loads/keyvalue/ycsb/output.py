@@ -322,8 +322,8 @@ def _log_count_faults(output: YcsbOutput, job: YcsbJob, logs: Sequence[HdrLog]) 
                 )
 
 
-def _printable_lines(raw: bytes) -> Iterator[str]:
-    for line in raw[:STREAM_BYTES_MAX].split(b"\n"):
+def _printable_lines(output: bytes) -> Iterator[str]:
+    for line in output[:STREAM_BYTES_MAX].split(b"\n"):
         yield excerpt(line)
 
 
