@@ -90,7 +90,7 @@ def _bytes_of_storage_node(
 ) -> StorageNodeBytes:
     devices = deltas_of_devices_on_no_other(node, facts)
     counted = bool(devices)
-    received, sent = _port_received_and_sent_bytes(record, host_index)
+    received, sent = _bytes_received_and_sent_by_host_ports(record, host_index)
     return StorageNodeBytes(
         host=node.host,
         devices=devices,
@@ -101,7 +101,7 @@ def _bytes_of_storage_node(
     )
 
 
-def _port_received_and_sent_bytes(
+def _bytes_received_and_sent_by_host_ports(
     record: RunRecord, host_index: int
 ) -> tuple[int | None, int | None]:
     """Received and sent bytes between the first and the last sample of the host's ports."""

@@ -12,7 +12,7 @@ from iolab.core.host import HostFacts
 from iolab.core.metric import VerdictLevel
 from iolab.core.run import DeviceDelta, RunRecord
 from iolab.core.workload import Direction
-from iolab.loads.fileio.sampled_checks import block_size_shares, check_block_size
+from iolab.loads.fileio.sampled_checks import block_bytes_and_io_shares, check_block_size
 from iolab.loads.fileio.workload import AccessPattern, Job
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import (
@@ -105,8 +105,8 @@ def test_mixed_sizes_have_a_mean(
 
 def test_reads_and_writes_have_sizes_of_their_own() -> None:
     job = split("4k/60:64k,128k", replace(JOB, access=AccessPattern.RANDRW, read_percent=50))
-    assert block_size_shares(job, Direction.READ) == ((4096, 0.6), (65536, 0.4))
-    assert block_size_shares(job, Direction.WRITE) == ((131072, 1.0),)
+    assert block_bytes_and_io_shares(job, Direction.READ) == ((4096, 0.6), (65536, 0.4))
+    assert block_bytes_and_io_shares(job, Direction.WRITE) == ((131072, 1.0),)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typing import Final
 
 from iolab.core.engine import FLAG_PATTERN, EngineOption
 from iolab.loads.fileio.engine_facts import AUTO
-from iolab.loads.fileio.workload import WHOLE_PERCENT, bssplit_shares
+from iolab.loads.fileio.workload import WHOLE_PERCENT, bssplit_block_bytes_and_percents
 
 _PERCENT: Final = "(?:100|[0-9]{1,2})"
 _COUNT: Final = "[0-9]{1,9}"
@@ -330,7 +330,7 @@ def is_option_supported_natively(option_name: str, value_text: str) -> bool:
 
 def bssplit_percent_total(bssplit: str) -> int:
     """What all its shares come to; of none, or of more than a hundred, nobody could say a mean."""
-    return sum(share for _, share in bssplit_shares(bssplit))
+    return sum(share for _, share in bssplit_block_bytes_and_percents(bssplit))
 
 
 def parse_microseconds(text: str) -> int:
@@ -341,7 +341,7 @@ def parse_microseconds(text: str) -> int:
 
 def _is_valid_bssplit(text: str) -> bool:
     """More than a hundred percent fio refuses; it cuts sizes to multiples of the smallest."""
-    shares = bssplit_shares(text)
+    shares = bssplit_block_bytes_and_percents(text)
     sizes = [size for size, share in shares if share]
     if not sizes or len(sizes) > SIZES_MAX or sum(share for _, share in shares) > WHOLE_PERCENT:
         return False

@@ -27,7 +27,7 @@ from iolab.loads.fileio.workload import (
     IoArrivals,
     Job,
     WrittenContents,
-    bssplit_shares,
+    bssplit_block_bytes_and_percents,
 )
 from iolab.study.checks import FILES_PER_HOST_MAX, tables_with_targets
 from iolab.study.document import StudyDocument
@@ -348,7 +348,7 @@ def _offset_element_faults(
                 hint = f"Add norandommap = true, which both engines do alike, or {_USE_FIO}."
                 yield ElementFault(("fio", name), message, hint)
     if split:
-        largest = max(size for size, _ in bssplit_shares(split))
+        largest = max(size for size, _ in bssplit_block_bytes_and_percents(split))
         if largest > min(map(parse_size, workload.filesize)):
             message = f"fio option bssplit with blocks of {format_bytes(largest)}, more than a file"
             yield ElementFault(

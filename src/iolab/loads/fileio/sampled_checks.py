@@ -38,7 +38,12 @@ from iolab.core.metric import VerdictLevel
 from iolab.core.run import DeviceDelta, HostRun
 from iolab.core.samples import Ints
 from iolab.core.workload import Direction
-from iolab.loads.fileio.workload import WHOLE_PERCENT, AccessPattern, Job, bssplit_shares
+from iolab.loads.fileio.workload import (
+    WHOLE_PERCENT,
+    AccessPattern,
+    Job,
+    bssplit_block_bytes_and_percents,
+)
 from iolab.text import percent_text
 from iolab.units import format_bytes, format_count, format_ns, parse_size
 
@@ -200,7 +205,7 @@ def has_too_many_unfinished_ios(trace: DirectionTrace) -> bool:
     return trace.censored > CENSORED_MAX * (trace.censored + trace.timed)
 
 
-def block_size_shares(job: Job, direction: Direction) -> tuple[tuple[int, float], ...]:
+def block_bytes_and_io_shares(job: Job, direction: Direction) -> tuple[tuple[int, float], ...]:
     """The block sizes that I/Os of one direction have, each with its share, which sum to 1."""
     split = dict(job.options).get("bssplit")
     if job.trace:
@@ -210,7 +215,9 @@ def block_size_shares(job: Job, direction: Direction) -> tuple[tuple[int, float]
     reads, _, others = split.partition(",")
     used = [
         (size, share)
-        for size, share in bssplit_shares(_option_value_for_direction(reads, others, direction))
+        for size, share in bssplit_block_bytes_and_percents(
+            _option_value_for_direction(reads, others, direction)
+        )
         if share
     ]
     sizes = {size: 0.0 for size, _ in used}
@@ -269,7 +276,7 @@ def _claimed_bytes_per_io_answer(
     host_names: str,
     host_suffix: str,
 ) -> CheckAnswer:
-    sizes = block_size_shares(job, direction)
+    sizes = block_bytes_and_io_shares(job, direction)
     low, high = _mean_io_size_bounds(job, sizes, io_count)
     slack = short_io_count * max(size for size, _ in sizes)
     evidence: EvidenceValues = {
@@ -408,7 +415,7 @@ def _excess_io_answers(
         size
         for job in jobs
         if direction in job.access.directions
-        for size, _ in block_size_shares(job, direction)
+        for size, _ in block_bytes_and_io_shares(job, direction)
     )
     # Others' bytes, and those of a file system, bring I/Os with them; that is said of bytes.
     foreign = max(EXCESS_SHARE * reported, BACKGROUND_BYTES_PER_S * byte_counts.seconds)
@@ -453,7 +460,7 @@ def _sampled_request_size_answers(view: RunView) -> Iterator[CheckAnswer]:
         job = Job.require_type(view.record.run.point.job_on_host(host.host))
         for way in job.access.directions:
             trace = host.trace.direction_trace(way) if host.trace and job.direct else None
-            least = min(size for size, _ in block_size_shares(job, way))
+            least = min(size for size, _ in block_bytes_and_io_shares(job, way))
             if trace is None or trace.bios < ENOUGH_BIOS or least > SURELY_WHOLE_BYTES:
                 continue
             if way is Direction.WRITE and has_flushing_options(job):
@@ -628,7 +635,7 @@ def _random_access_answers(
             f"Places of {kind} draws are as unequal as they were asked to be.", host=host_name
         )
         return
-    sizes = block_size_shares(job, direction)
+    sizes = block_bytes_and_io_shares(job, direction)
     grain = parse_size(options.get("blockalign", str(min(size for size, _ in sizes))))
     blocks = job.numjobs * job.files_per_job * (job.file_bytes // grain)
     zones = _zone_io_and_size_shares(values) if kind == "zoned" else ((1.0, 1.0),)

@@ -325,7 +325,7 @@ def _short_size_text(size_bytes: int) -> str:
     return f"{size_bytes}b"
 
 
-def bssplit_shares(bssplit: str) -> tuple[tuple[int, int], ...]:
+def bssplit_block_bytes_and_percents(bssplit: str) -> tuple[tuple[int, int], ...]:
     """The sizes of fio's `bssplit` in bytes, each with its share in percent.
 
     Sizes without a share divide what the others leave, in whole percents.
@@ -342,7 +342,7 @@ def mean_bssplit_bytes(bssplit: str) -> float:
 
     Shares come to 1 to 100 percent: studies with others are refused.
     """
-    drawn = [(size, share) for size, share in bssplit_shares(bssplit) if share]
+    drawn = [(size, share) for size, share in bssplit_block_bytes_and_percents(bssplit) if share]
     left = WHOLE_PERCENT - sum(share for _, share in drawn)
     return (sum(size * share for size, share in drawn) + drawn[-1][0] * left) / WHOLE_PERCENT
 

@@ -427,7 +427,7 @@ class YcsbTable(LoadTable):
         """See `LoadTable`."""
         return YcsbJob(
             **YcsbJob.fields_from_keys(
-                [*self.non_null_keys_and_values(), ("mix", nonzero_operation_shares(self.mix))]
+                [*self.non_null_keys_and_values(), ("mix", operations_and_nonzero_shares(self.mix))]
             )
         )
 
@@ -466,7 +466,7 @@ def server_table_or_default(tables: StudyTables) -> ServerTable:
     return tables.find_single_table(ServerTable) or ServerTable()
 
 
-def nonzero_operation_shares(mix_table: MixTable) -> tuple[tuple[KeyOperation, float], ...]:
+def operations_and_nonzero_shares(mix_table: MixTable) -> tuple[tuple[KeyOperation, float], ...]:
     """Each operation's share, without those that have none, in the order of the table."""
     shares = ((KeyOperation[key.upper()], getattr(mix_table, key)) for key in MixTable.model_fields)
     return tuple((operation, share) for operation, share in shares if share)

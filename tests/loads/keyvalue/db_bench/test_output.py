@@ -18,7 +18,7 @@ from iolab.loads.keyvalue.db_bench.output import (
     parse_compaction_row,
     parse_db_bench_output,
     parse_level_row,
-    parse_stall_counts,
+    parse_stall_causes_and_counts,
     parse_stall_seconds_and_percent,
     parse_ticker_or_histogram,
 )
@@ -186,13 +186,13 @@ def test_sections_of_newer_versions_are_passed_over() -> None:
 
 
 def test_stalls_of_both_wordings_are_counted_once() -> None:
-    old = parse_stall_counts(
+    old = parse_stall_causes_and_counts(
         "Stalls(count): 5 level0_slowdown, 3 level0_slowdown_with_compaction, 2 level0_numfiles, "
         "1 level0_numfiles_with_compaction, 0 stop for pending_compaction_bytes, "
         "4 slowdown for pending_compaction_bytes, 0 memtable_compaction, 7 memtable_slowdown, "
         "interval 9 total count"
     )
-    new = parse_stall_counts(
+    new = parse_stall_causes_and_counts(
         "Write Stall (count): cf-l0-file-count-limit-delays-with-ongoing-compaction: 1, "
         "l0-file-count-limit-delays: 2, memtable-limit-stops: 3, total-delays: 2, total-stops: 3, "
         "interval: 5 total count"
@@ -202,7 +202,7 @@ def test_stalls_of_both_wordings_are_counted_once() -> None:
     assert new is not None
     assert output.stalls is not None
     assert [type(output.stalls)(counts, 0, 0).total for counts in (old, new)] == [18, 5]
-    assert parse_stall_counts("Cumulative stall: none") is None
+    assert parse_stall_causes_and_counts("Cumulative stall: none") is None
     assert parse_stall_seconds_and_percent("Cumulative stall: 01:02:3.500 H:M:S, 12.3 percent") == (
         3723.5,
         12.3,

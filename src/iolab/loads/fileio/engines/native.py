@@ -47,7 +47,7 @@ from iolab.loads.fileio.workload import (
     IoArrivals,
     Job,
     WrittenContents,
-    bssplit_shares,
+    bssplit_block_bytes_and_percents,
 )
 
 FORMAT: Final = 1
@@ -345,7 +345,7 @@ def _block_size_specs(job: Job, engine_options: Mapping[str, str]) -> list[Spec]
         return [{"bytes": job.block_bytes, "share": 100}]
     blocks = [
         {"bytes": size, "share": share}
-        for size, share in bssplit_shares(engine_options["bssplit"])
+        for size, share in bssplit_block_bytes_and_percents(engine_options["bssplit"])
         if share
     ]
     blocks[-1]["share"] += 100 - sum(block["share"] for block in blocks)

@@ -253,7 +253,7 @@ def parse_level_row(line: str) -> LevelShape | None:
     return LevelShape(level, files, size << 20)
 
 
-def parse_stall_counts(line: str) -> tuple[tuple[str, int], ...] | None:
+def parse_stall_causes_and_counts(line: str) -> tuple[tuple[str, int], ...] | None:
     """The causes on the line of stalls, in the words of 7.x or of 8.x; None for any other line."""
     if line.startswith("Stalls(count): "):
         stalls = _STALL_OLD.findall(line)
@@ -529,7 +529,7 @@ class _DbBenchParser:
             self._rows += [row][: LEVELS_MAX - len(self._rows)]
         elif words[:2] == ("Priority", "Files"):
             self._columns = ()
-        elif (counts := parse_stall_counts(line)) is not None:
+        elif (counts := parse_stall_causes_and_counts(line)) is not None:
             self._stall_counts = self._stall_counts or counts
         elif (stalled := parse_stall_seconds_and_percent(line)) is not None:
             self._stalled = stalled

@@ -93,7 +93,7 @@ class YcsbSection(Record):
         return dict(self.return_counts).get(OK, 0)
 
     @property
-    def other_return_counts(self) -> tuple[tuple[str, int], ...]:
+    def not_ok_statuses_and_counts(self) -> tuple[tuple[str, int], ...]:
         """Statuses other than OK, with how many returned them."""
         return tuple((name, count) for name, count in self.return_counts if name != OK and count)
 
@@ -125,7 +125,7 @@ class YcsbOutput(Record):
             OperationCount(
                 operation=operation,
                 completed=section.timed_count,
-                failed=sum(count for _, count in section.other_return_counts),
+                failed=sum(count for _, count in section.not_ok_statuses_and_counts),
                 absent=_absent_count(operation, section),
             )
             for section in self.sections
@@ -262,7 +262,7 @@ def _absent_count(operation: KeyOperation, section: YcsbSection) -> int | None:
 
 def _status_faults(output: YcsbOutput) -> Iterator[str]:
     for section in output.sections:
-        for status, count in section.other_return_counts:
+        for status, count in section.not_ok_statuses_and_counts:
             word = _operation_of_section_name(section.name)
             if status == NOT_FOUND:
                 yield f"{counted_noun(count, f'{word} operation')} found no record of their key"
@@ -277,7 +277,7 @@ def _status_faults(output: YcsbOutput) -> Iterator[str]:
 def _has_failure_statuses(output: YcsbOutput, operation_name: str) -> bool:
     """Whether that operation's own section tells of what failed; no need to say it twice."""
     section = output.section(operation_name.removeprefix("Intended-"))
-    return section is not None and bool(section.other_return_counts)
+    return section is not None and bool(section.not_ok_statuses_and_counts)
 
 
 def _operation_of_section_name(section_name: str) -> str:
