@@ -64,8 +64,8 @@ def _renamed_text(text: str, new_names_by_host: Mapping[str, str]) -> str:
 
 
 @cache
-def _types_of_fields_with_host_names(kind: type[Struct]) -> dict[str, Any]:
+def _types_of_fields_with_host_names(record_type: type[Struct]) -> dict[str, Any]:
     """The types of a record's fields that may hold names of hosts."""
-    hints = get_type_hints(kind, include_extras=True)
-    own = {name: hints[name] for name in kind.__struct_fields__}
+    hints = get_type_hints(record_type, include_extras=True)
+    own = {name: hints[name] for name in record_type.__struct_fields__}
     return {name: hint for name, hint in own.items() if hint not in (str, int, float, bool)}

@@ -110,16 +110,16 @@ def counter_blocks(
 
     `wanted_scopes` are the scopes to look at, all by default.
     """
-    words, codes, kind_of = _name_columns_row_codes_and_kinds(counters)
+    words, codes, series_id_by_code = _name_columns_row_codes_and_series_ids(counters)
     layouts = _SampleLayouts(words, wanted_scopes)
     for host, of_host in _row_indexes_by_host(counters.host):
         parsed: list[CounterBlock] = []
-        parts = _host_row_indexes_by_sample_source(words, kind_of, codes, of_host)
+        parts = _host_row_indexes_by_sample_source(words, series_id_by_code, codes, of_host)
         for part in parts:
             rows = _CounterRows(
                 counters.seq[part].astype(np.int64),
                 counters.real_ns[part],
-                kind_of[codes[part]],
+                series_id_by_code[codes[part]],
                 counters.value[part],
             )
             regular = _blocks_of_regular_samples(host, rows, layouts)
@@ -132,22 +132,20 @@ def counter_blocks(
 
 
 class _EncodedColumns(Record):
-    """The distinct words of the three columns of names; a `kind` is one of each as one number."""
+    """The distinct words of the columns of names; a `series_id` is one of each as one number."""
 
     scopes: Sequence[str]
     names: Sequence[str]
     metrics: Sequence[str]
 
-    def encode_scopes_names_and_metrics(
-        self, scopes: SignedInts, names: SignedInts, metrics: SignedInts
-    ) -> Ints:
-        """The kind of each row; ordered as scope, name, metric are."""
+    def encode_series_ids(self, scopes: SignedInts, names: SignedInts, metrics: SignedInts) -> Ints:
+        """The series of each row; ordered as scope, name, metric are."""
         wide = scopes.astype(np.int64) * len(self.names) + names
         return np.asarray(wide * len(self.metrics) + metrics)
 
-    def decode_scopes_names_and_metrics(self, kinds: Ints) -> tuple[Ints, Ints, Ints]:
-        """Scope, name and metric of each kind."""
-        wide, metric = np.divmod(kinds, len(self.metrics))
+    def decode_series_ids(self, series_ids: Ints) -> tuple[Ints, Ints, Ints]:
+        """Scope, name and metric of each series."""
+        wide, metric = np.divmod(series_ids, len(self.metrics))
         scope, name = np.divmod(wide, len(self.names))
         return scope, name, metric
 
@@ -157,29 +155,29 @@ class _CounterRows(Record):
 
     seq: Ints
     real_ns: Ints
-    kind: Ints
+    series_id: Ints
     value: Ints
 
 
 class _SampleLayouts:
-    """Where things stand in a sample, found once for all samples of the same kinds of rows."""
+    """Where things stand in a sample, found once for all samples of rows of the same series."""
 
     def __init__(self, columns: _EncodedColumns, wanted_scopes: Container[str] | None) -> None:
         self._words = columns
         self._wanted = wanted_scopes
         self._known: dict[bytes, tuple[_SampleLayout, ...] | None] = {}
 
-    def cached_layouts_of_sample(self, kinds: Ints) -> tuple[_SampleLayout, ...] | None:
-        """The wanted scopes of a sample with these rows; None if a kind stands there twice."""
-        key = kinds.tobytes()
+    def cached_layouts_of_sample(self, series_ids: Ints) -> tuple[_SampleLayout, ...] | None:
+        """The wanted scopes of a sample with these rows; None if a series stands there twice."""
+        key = series_ids.tobytes()
         if key not in self._known:
-            twice = np.unique(kinds).size < kinds.size
-            self._known[key] = None if twice else tuple(self._find_layouts(kinds))
+            twice = np.unique(series_ids).size < series_ids.size
+            self._known[key] = None if twice else tuple(self._find_layouts(series_ids))
         return self._known[key]
 
-    def _find_layouts(self, kinds: Ints) -> Iterator[_SampleLayout]:
+    def _find_layouts(self, series_ids: Ints) -> Iterator[_SampleLayout]:
         words = self._words
-        scope, name, metric = words.decode_scopes_names_and_metrics(kinds)
+        scope, name, metric = words.decode_series_ids(series_ids)
         for code, word in enumerate(words.scopes):
             inside = np.flatnonzero(scope == code)
             if not inside.size or (self._wanted is not None and word not in self._wanted):
@@ -212,17 +210,17 @@ def _blocks_of_regular_samples(
     size = _first_sample_row_count(seq, real_ns)
     if seq.size % size:
         return None
-    kinds = rows.kind.reshape(-1, size)
+    series_ids = rows.series_id.reshape(-1, size)
     at_seq, at_ns = seq[::size], real_ns[::size]
     later = np.diff(at_seq) > 0
     later |= (np.diff(at_seq) == 0) & (np.diff(at_ns) > 0)
     same = (
         bool(later.all())
-        and bool((kinds == kinds[0]).all())
+        and bool((series_ids == series_ids[0]).all())
         and bool((seq == np.repeat(at_seq, size)).all())
         and bool((real_ns == np.repeat(at_ns, size)).all())
     )
-    scopes = layouts.cached_layouts_of_sample(kinds[0]) if same else None
+    scopes = layouts.cached_layouts_of_sample(series_ids[0]) if same else None
     if scopes is None:
         return None
     values = rows.value.reshape(-1, size)
@@ -268,7 +266,7 @@ def _blocks_of_irregular_rows(
 ) -> Iterator[CounterBlock]:
     """The blocks of a host whose rows come in any order."""
     sample, seq, real_ns = _sample_index_and_times(rows.seq, rows.real_ns)
-    scopes, names, metrics = columns.decode_scopes_names_and_metrics(rows.kind)
+    scopes, names, metrics = columns.decode_series_ids(rows.series_id)
     for code, word in enumerate(columns.scopes):
         inside = np.flatnonzero(scopes == code)
         if not inside.size or (wanted_scopes is not None and word not in wanted_scopes):
@@ -303,7 +301,7 @@ def _row_indexes_by_host(hosts: SignedInts) -> Iterator[tuple[int, Ints | slice]
 
 
 def _host_row_indexes_by_sample_source(
-    columns: _EncodedColumns, kind_of: Ints, codes: SignedInts, host_rows: Ints | slice
+    columns: _EncodedColumns, series_id_by_code: Ints, codes: SignedInts, host_rows: Ints | slice
 ) -> Sequence[Ints | slice]:
     """A host's rows, those of a server on it and of each of its guests and meters apart.
 
@@ -317,7 +315,7 @@ def _host_row_indexes_by_sample_source(
     if not separate_codes:
         return (host_rows,)
     rows = np.arange(*host_rows.indices(codes.size)) if isinstance(host_rows, slice) else host_rows
-    scopes, names, _ = columns.decode_scopes_names_and_metrics(kind_of[codes[rows]])
+    scopes, names, _ = columns.decode_series_ids(series_id_by_code[codes[rows]])
     parts = [rows[~np.isin(scopes, separate_codes)]]
     servers = [code for code in separate_codes if columns.scopes[code] in OF_SERVERS]
     parts.append(rows[np.isin(scopes, servers)])
@@ -341,10 +339,10 @@ def _sample_index_and_times(seq: Ints, real_ns: Ints) -> tuple[Ints, Ints, Ints]
     return sample, seq[first], real_ns[first]
 
 
-def _name_columns_row_codes_and_kinds(
+def _name_columns_row_codes_and_series_ids(
     counters: CounterTable,
 ) -> tuple[_EncodedColumns, SignedInts, Ints]:
-    """The distinct words, a code for each row, and the kind that each code stands for."""
+    """The distinct words, a code for each row, and the series that each code stands for."""
     columns = (counters.scope, counters.name, counters.metric)
     coded = [column for column in columns if isinstance(column, EncodedNames)]
     if len(coded) == len(columns) and len({id(column.codes) for column in coded}) == 1:
@@ -354,7 +352,7 @@ def _name_columns_row_codes_and_kinds(
         codes, texts = np.arange(len(counters)), [column.tolist() for column in columns]
     placed = [_distinct_words_and_codes(text) for text in texts]
     words = _EncodedColumns(*(distinct for distinct, _ in placed))
-    return words, codes, words.encode_scopes_names_and_metrics(*(places for _, places in placed))
+    return words, codes, words.encode_series_ids(*(places for _, places in placed))
 
 
 def _distinct_words_and_codes(column: Sequence[str]) -> tuple[list[str], Ints]:

@@ -139,11 +139,11 @@ def _decode_report_with_span(
     return None
 
 
-def _opening_brace_offsets(text: str, after: int, before: int) -> Iterator[int]:
-    begin = text.find("{", after, before)
+def _opening_brace_offsets(text: str, start: int, end: int) -> Iterator[int]:
+    begin = text.find("{", start, end)
     while begin >= 0:
         yield begin
-        begin = text.find("{", begin + 1, before)
+        begin = text.find("{", begin + 1, end)
 
 
 def _mark_cut_off_reports(

@@ -88,12 +88,12 @@ def block_bytes_or_noted_default(job: JobDraft, option: str, byte_count: int | N
     return DEFAULT_BLOCK_BYTES
 
 
-def size_with_unit_text(count: int) -> str:
+def size_with_unit_text(size_bytes: int) -> str:
     """A size as studies and fio have it."""
     for unit, step in (("g", 1 << 30), ("m", 1 << 20), ("k", 1 << 10)):
-        if count and count % step == 0:
-            return f"{count // step}{unit}"
-    return str(count)
+        if size_bytes and size_bytes % step == 0:
+            return f"{size_bytes // step}{unit}"
+    return str(size_bytes)
 
 
 def study_bssplit_text(fio_bssplit: str, parse_size: Callable[[str], int | None]) -> str | None:

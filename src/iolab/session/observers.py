@@ -98,8 +98,8 @@ class HostWatch:
                     self._session.emit(CpuUseReported(self._host.name, busy))
             self._held = sample
 
-    async def end(self, last_sample: Mapping[str, Any] | None) -> None:
-        """End the watch in any case; the newest sample counts, and `last_sample`, else one now.
+    async def end(self, final_sample_if_taken: Mapping[str, Any] | None) -> None:
+        """End the watch in any case; `final_sample_if_taken` counts as its newest, else one now.
 
         Without that one a run shorter than the interval would have a single sample, and no rate.
         """
@@ -109,7 +109,7 @@ class HostWatch:
         with suppress(HostError):
             if self._held is not None:
                 self._add_sample(self._held)
-                newest = last_sample
+                newest = final_sample_if_taken
                 if newest is None:
                     _, newest = await take_disks_snapshot_and_sample(self._host, self._inode_path)
                 self._steps.add_reading(newest.get("real_ns"), newest.get("boot_ns"))

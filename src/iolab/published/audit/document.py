@@ -175,10 +175,12 @@ class PublishedSet(Record):
                         kind, name, self.stated_source_location(kind, table), table
                     )
 
-    def stated_source_location(self, kind: str, table: Mapping[str, Any] | None = None) -> str:
+    def stated_source_location(
+        self, table_name: str, table: Mapping[str, Any] | None = None
+    ) -> str:
         """Where in the document a table stands, or one element of an array; "" if not said."""
         own = (table or {}).get(LOCATION_KEY)
-        place_text = self.table_at(LOCATION_KEY).get(kind)
+        place_text = self.table_at(LOCATION_KEY).get(table_name)
         if isinstance(place_text, dict):
             place_text = place_text.get(str((table or {}).get("id")))
         return str(own or place_text or "")
