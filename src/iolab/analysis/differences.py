@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
 from typing import Final, Protocol
@@ -24,7 +24,14 @@ from iolab.core.workload import AnyJob
 from iolab.errors import Fault, UsageError
 from iolab.record import Record, field_names
 from iolab.store.documents import Manifest, SessionDocument
-from iolab.text import counted_noun, quote_value, suggestion
+from iolab.text import (
+    LISTED_WORDS,
+    counted_noun,
+    list_text,
+    nearest_word,
+    one_line,
+    quote_value,
+)
 from iolab.units import format_bytes
 
 HYPERVISOR: Final = "hypervisor"
@@ -209,11 +216,25 @@ def _choose_configuration(name: str, study: Study, configuration_id: str | None)
             (
                 Fault(
                     f"There is no configuration {quote_value(configuration_id)}.",
-                    suggestion(configuration_id, by_id, "configurations"),
+                    _configurations_hint(configuration_id, study.configurations),
                 ),
             ),
         )
     return by_id[configuration_id]
+
+
+def _configurations_hint(unknown_id: str, configurations: Sequence[Configuration]) -> str:
+    """The nearest id, if any, and those that there are, each with its title."""
+    near = nearest_word(unknown_id, [configuration.id for configuration in configurations])
+    start = "" if near is None else f"Did you mean {quote_value(near)}? "
+    names = [
+        configuration.id
+        if configuration.title == configuration.id
+        else f"{configuration.id} ({one_line(configuration.title)})"
+        for configuration in configurations
+    ]
+    are = "configuration is" if len(names) == 1 else "configurations are"
+    return f"{start}The {are} {list_text(names, LISTED_WORDS)}."
 
 
 class DifferenceArea(StrEnum):

@@ -228,7 +228,7 @@ def _arguments_of_both_configurations(session_argument: str) -> tuple[str, str]:
                 "compare", f"{directory}:{baseline}", f"{directory}:{candidates[0]}"
             )
             named = list_text(ids, NAMED_MAX)
-            hint = f"Name a baseline and a candidate of {named}, for example: {pair}."
+            hint = f"Name a baseline and a candidate of {named}, for example: {pair}"
         raise UsageError(
             f"{quote_value(session_argument)} has {counted_noun(len(ids), 'configuration')}, "
             "and no candidate is named.",
@@ -326,8 +326,10 @@ def comparison_lines(comparison: ComparisonResult) -> Iterator[RenderableType]:
 
 def _session_configuration_and_time_text(side: ComparisonSide) -> str:
     from iolab.report.numbers import utc_minute_text
+    from iolab.report.short_names import configuration_names_for_screen
 
-    where = f"{side.name}  {side.study.id}, {side.configuration.id}"
+    configuration = configuration_names_for_screen(side.study)[side.configuration.id]
+    where = f"{side.name}  {side.study.id}, {one_line(configuration)}"
     where += f", scale {side.study.scale}" if side.study.scale else ""
     return f"{where}, {utc_minute_text(side.created_real_ns)} UTC"
 
@@ -340,7 +342,6 @@ def _comparison_table(comparison: ComparisonResult) -> RenderableType:
         compared_operations_suffix,
         comparison_row_texts,
         ratio_with_interval_text,
-        short_side_names,
     )
     from iolab.report.numbers import point_text
     from iolab.report.phrases import metric_column_name
@@ -361,7 +362,9 @@ def _comparison_table(comparison: ComparisonResult) -> RenderableType:
         mark = Text(word, style=_verdict_style(row.comparison.verdict))
         mark.append(f" ({note})" if note else "", style="dim")
         of_operations = compared_operations_suffix(comparison, row)
-        metric = f"  {metric_column_name(row.metric)}{of_operations}"
+        name = metric_column_name(row.metric)
+        # "p99, all I/Os": a latency by its unit, where that keeps its row one line.
+        metric = f"  {name.removesuffix(' latency') if of_operations else name}{of_operations}"
         point = point_text(titles.get(row.workload, row.workload), row.axis_values)
         points.setdefault(point, []).append(
             [
@@ -375,14 +378,20 @@ def _comparison_table(comparison: ComparisonResult) -> RenderableType:
                 *([styled_verdict(row.verdict_level)] if len(levels) > 1 else []),
             ]
         )
-    names = short_side_names(comparison)
-    if max(map(len, names)) > SIDE_NAME_MAX:
-        names = ("baseline", "candidate")
+    names = _column_names(comparison)
     heads = [Column("", can_wrap=True)]
     heads += [Column(one_line(name), is_number=True) for name in names]
     heads += [Column("ratio (95 %)", is_number=True), Column("")]
     heads += [Column("trust", is_optional=True)] if len(levels) > 1 else []
     return GroupedTable(heads, [(section_title(point), rows) for point, rows in points.items()])
+
+
+def _column_names(comparison: ComparisonResult) -> tuple[str, str]:
+    """What the columns of the sides are called."""
+    from iolab.report.comparison import short_side_names
+
+    names = short_side_names(comparison)
+    return names if max(map(len, names)) <= SIDE_NAME_MAX else ("baseline", "candidate")
 
 
 def _inconclusive_reason_lines(
@@ -446,8 +455,9 @@ def _verdict_counts_text(comparison: ComparisonResult) -> str:
         for verdict, number in comparison.row_count_by_verdict.items()
         if number
     ]
+    baseline, candidate = _column_names(comparison)
     total = counted_noun(len(comparison.compared_metrics), "comparison")
-    return f"{total}: {', '.join(parts)}. Verdicts allow for their number."
+    return f"{candidate} against {baseline}: {', '.join(parts)}. Verdicts allow for {total}."
 
 
 def _verdict_style(verdict: ComparisonVerdict) -> str:
@@ -500,6 +510,7 @@ def history(
     sides = _read_session_sides(directories)
     require_known_names(sides, workload or (), metric or ())
     if not allow_differences:
+        _require_same_study(sides)
         for place, differences in forbidding_differences_by_session(sides).items():
             require_comparable(differences, sides[place].name)
     tracked = build_session_history(sides, tuple(workload or ()), tuple(metric or ()))
@@ -521,6 +532,23 @@ def history(
         print_document(output_format, document, rows)
     else:
         print_renderables(*history_lines(tracked, has_details=details))
+
+
+def _require_same_study(sides: Sequence[ComparisonSide]) -> None:
+    """UsageError where sessions are of several studies, with those of each."""
+    names: dict[str, list[str]] = {}
+    for side in sides:
+        names.setdefault(side.study.id, []).append(side.name)
+    if len(names) > 1:
+        faults = tuple(
+            Fault(f"{one_line(study)}: {one_line(list_text(own, NAMED_MAX))}.", "")
+            for study, own in names.items()
+        )
+        raise UsageError(
+            f"The sessions are of {len(names)} studies, and a history is of one.",
+            "Give the sessions of one study.",
+            faults,
+        )
 
 
 def _read_session_sides(names: Sequence[str]) -> list[ComparisonSide]:

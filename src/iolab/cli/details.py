@@ -6,6 +6,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
@@ -90,6 +91,7 @@ def titled_session_details(
     results: Sequence[RunResult],
     latency_curve_reader: Callable[[RunResult], Sequence[LatencyCurve]] = lambda _: (),
     slow_io_reader: Callable[[RunResult], Sequence[SlowIoContext]] = lambda _: (),
+    configuration_names: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[tuple[str, list[RenderableType]]]:
     """What checks found in all runs, then every run: all metrics, each host, what objects to it.
 
@@ -97,7 +99,7 @@ def titled_session_details(
     says and rests on is in the report's appendix and in `show --json`. What checks have in common
     in several runs stands before them, and not in each again. `latency_curve_reader` gives the
     latencies of a run by operation, which are drawn as a histogram, `slow_io_reader` its slowest
-    I/Os where they were requested.
+    I/Os where they were requested. Configurations without a name are called by their ids.
     """
     shared = _shared_check_texts(results)
     if len(results) > 1 and (lines := list(_check_lines_of_all_runs(results, shared))):
@@ -107,7 +109,8 @@ def titled_session_details(
         by_workload.setdefault((result.configuration, result.workload), []).append(result)
     has_several = len({result.configuration for result in results}) > 1
     for (configuration, workload), runs in by_workload.items():
-        title = f"{configuration}: {workload}" if has_several else workload
+        name = configuration_names.get(configuration, configuration) if has_several else ""
+        title = f"{name}: {workload}" if name else workload
         parts = [
             part
             for run in runs
@@ -116,7 +119,7 @@ def titled_session_details(
                     run,
                     shared,
                     latency_curve_reader(run),
-                    names_configuration=has_several,
+                    configuration_name=name,
                     is_only_run=len(results) == 1,
                 ),
                 *_slow_io_lines(slow_io_reader(run)),
@@ -147,13 +150,13 @@ def _detail_lines_of_run(
     shared_texts: SharedCheckTexts,
     curves: Sequence[LatencyCurve],
     *,
-    names_configuration: bool,
+    configuration_name: str,
     is_only_run: bool,
 ) -> Iterator[RenderableType]:
-    """One run, after its configuration if `names_configuration`; `is_only_run` of its session."""
+    """One run, after its configuration if that has a name; `is_only_run` of its session."""
     yield ""
     name = run_label(result.workload, result.axis_values, result.repeat)
-    heading = section_title(f"{result.configuration}: {name}" if names_configuration else name)
+    heading = section_title(f"{configuration_name}: {name}" if configuration_name else name)
     if result.status is not RunStatus.DONE:
         heading.append(f"  {result.status.value}", style=QUIET_STYLE)
     yield heading.append("  ").append_text(styled_verdict(result.verdict.level))

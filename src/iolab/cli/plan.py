@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 from msgspec.structs import replace
@@ -47,6 +47,12 @@ if TYPE_CHECKING:
     from iolab.importers.job_files import StudyDraft
     from iolab.session.discovery import DiscoveredHosts
     from iolab.store.reader import SessionReader
+
+SMALL_SCALE: Final = "small"
+"""The scale of bundled studies that needs little room and time."""
+
+MAKE_ROOM: Final = "Make room, "
+"""How hints begin where files do not fit."""
 
 
 @with_output_format
@@ -263,7 +269,24 @@ def plan(
         )
     )
     if refusal is not None:
+        _add_smaller_scale_to_hints(refusal, options)
         raise refusal
+
+
+def _add_smaller_scale_to_hints(refusal: IolabError, options: StudyOptions) -> None:
+    """Where room is missing, name the scale of the study that needs less of it."""
+    from iolab.cli.studies import read_study_source
+    from iolab.study.parse import scale_names
+
+    if options.scale == SMALL_SCALE or Path(options.study).is_dir():
+        return
+    if SMALL_SCALE in scale_names(read_study_source(options.study).text):
+        refusal.faults = tuple(
+            replace(fault, hint=f"{fault.hint} Or take --scale {SMALL_SCALE}.")
+            if fault.hint.startswith(MAKE_ROOM)
+            else fault
+            for fault in refusal.faults
+        )
 
 
 def with_recomputed_demand(study: Study, plan: Plan) -> Plan:

@@ -79,7 +79,11 @@ def plan_lines(
     yield _workload_table(study, plan) if is_summary else _planned_run_table(study, plan)
     yield ""
     is_refused = refusal is not None
-    rows = list(_cost_rows(study, plan, facts_by_target, writes, is_refused=is_refused))
+    # Of a plan that is not refused the first line has the time.
+    rows: list[tuple[str, Text | str]] = (
+        [("time", demand_duration_text(plan.demand))] if is_refused else []
+    )
+    rows += list(_cost_rows(study, plan, facts_by_target, writes, is_refused=is_refused))
     rows += [("note", Text(one_line(note), "yellow")) for note in event_notes]
     yield name_value_grid(rows)
     if is_summary:
@@ -101,11 +105,10 @@ def _plan_cost_sentence(plan: Plan, write_forecast: WriteForecast) -> str:
 
 
 def _plan_refusal_sentence(refusal: IolabError) -> str:
-    """The first reason, and how many more the error at the end has."""
-    reason = refusal.faults[0].message if refusal.faults else refusal.message
-    more = len(refusal.faults) - 1
-    rest = f" {counted_noun(more, 'more reason')} at the end." if more > 0 else ""
-    return f"This plan cannot run: {reason}{rest}"
+    """That the plan is refused; the error at the end has the reasons, once."""
+    reasons = len(refusal.faults)
+    why = "the reason is" if reasons <= 1 else f"the {reasons} reasons are"
+    return f"This plan cannot run here: {why} at the end."
 
 
 def plan_document(
@@ -189,6 +192,7 @@ def plan_document(
 def _workload_table(study: Study, plan: Plan) -> RenderableType:
     """How many points and runs each workload has in each configuration, and along which axes."""
     several = len(study.configurations) > 1
+    is_swept = any(run.point.axis_values for run in plan.runs)
     grouped: dict[tuple[str, str], list[PlannedRun]] = {}
     for run in plan.runs:
         grouped.setdefault((run.point.workload, run.point.configuration), []).append(run)
@@ -197,7 +201,7 @@ def _workload_table(study: Study, plan: Plan) -> RenderableType:
         *([Column("configuration", can_wrap=True)] if several else []),
         Column("points", is_number=True),
         Column("runs", is_number=True),
-        Column("along", can_wrap=True),
+        *([Column("along", can_wrap=True)] if is_swept else []),
     ]
     rows: list[list[Text | str]] = []
     workloads = [workload.id for workload in study.workloads]
@@ -218,7 +222,7 @@ def _workload_table(study: Study, plan: Plan) -> RenderableType:
                 *([literal_text(configuration)] if several else []),
                 str(len({run.point.digest for run in runs})),
                 str(len(runs)),
-                literal_text(along),
+                *([literal_text(along)] if is_swept else []),
             ]
         )
     return terminal_table(headings, rows)

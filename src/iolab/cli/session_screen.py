@@ -180,6 +180,8 @@ def _lines_of_all_or_best_results(screen: SessionScreen, max_line_count: int) ->
             return [*tables, *rendered_lines(_hidden_lines_and_points_text(0))]
     figures, titles = screen.answer.figures, screen_name_by_configuration(screen.study)
     line_count = best_table_line_count(figures)
+    # A line that names a single hidden one takes the room of it.
+    least = line_count if line_count == LINES_MIN + 1 else LINES_MIN
     while True:
         shown = figures_on_first_lines(figures, line_count)
         left_out = {point.digest for point in screen.points}
@@ -192,9 +194,9 @@ def _lines_of_all_or_best_results(screen: SessionScreen, max_line_count: int) ->
             ),
             _hidden_lines_and_points_text(len(left_out), hidden_lines_text(figures, shown)),
         )
-        if len(lines) <= max_line_count or line_count <= LINES_MIN:
+        if len(lines) <= max_line_count or line_count <= least:
             return lines
-        line_count = max(min(line_count - 1, line_count - (len(lines) - max_line_count)), LINES_MIN)
+        line_count = max(min(line_count - 1, line_count - (len(lines) - max_line_count)), least)
 
 
 def _hidden_lines_and_points_text(point_count: int, hidden_line_count_text: str = "") -> Text:

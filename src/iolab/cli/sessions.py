@@ -44,6 +44,9 @@ SHOWN_MAX: Final = 20
 ANSWER_WIDTH_MIN: Final = 20
 """Columns of an answer however long the names are."""
 
+DATE_ALONE_BELOW_WIDTH: Final = 100
+"""Columns of a screen from which on there is room for the time at which a session began."""
+
 
 @with_output_format
 def ls(
@@ -82,12 +85,14 @@ def session_list_renderables(
 ) -> Iterator[RenderableType]:
     """A line a session: its name, when it began, its runs, and as much of its answer as fits.
 
-    A status that is not `done` stands before the answer.
+    Names are below `directory`. A status that is not `done` stands before the answer, and `demo`
+    for a demonstration, which the answer then does not repeat.
     """
     from rich.text import Text
 
     from iolab.cli.results import STATUS_STYLES
     from iolab.core.events import SessionStatus
+    from iolab.report.hardware import DEMONSTRATION_BEGINNING
     from iolab.report.numbers import utc_minute_text
     from iolab.report.table import Column
     from iolab.report.terminal import GAP, QUIET_STYLE, literal_text, terminal_table
@@ -95,20 +100,32 @@ def session_list_renderables(
     lines = listing.lines if show_all else listing.lines[:SHOWN_MAX]
     rows: list[list[Text | str]] = []
     for line in lines:
-        # From here, where that is shorter: the answer beside it needs the room.
-        paths = (_session_path_argument(line, directory), os.path.relpath(line.folder.path))
-        name = literal_text(min(paths, key=len), "bold")
+        # Below the directory given: the answer beside it needs the room.
+        paths = (
+            _session_path_argument(line, directory),
+            os.path.relpath(line.folder.path),
+            os.path.relpath(line.folder.path, directory),
+        )
+        is_itself = line.folder.path == directory.resolve()
+        name = literal_text(min(paths[:2] if is_itself else paths, key=len), "bold")
         if line.summary is None:
-            rows.append([name, "", "", literal_text(line.fault or "Not read in time.")])
+            rows.append([name, "", "", "", literal_text(line.fault or "Not read in time.")])
             continue
         session = line.summary.session
         answer = Text()
         if session.status is not SessionStatus.DONE:
             answer.append(f"{session.status.value}: ", STATUS_STYLES[session.status])
-        answer.append_text(literal_text(line.summary.answer))
+        text, is_demonstration = line.summary.answer, False
+        if text.startswith(DEMONSTRATION_BEGINNING):
+            is_demonstration, text = True, text.partition(": ")[2]
+        answer.append_text(literal_text(text))
         began = utc_minute_text(session.created_real_ns)
-        rows.append([name, began, f"{line.summary.run_counts.total:,}", answer])
-    heads = [Column("session"), Column("began (UTC)"), Column("runs", is_number=True)]
+        if output_width() < DATE_ALONE_BELOW_WIDTH:
+            began = began.partition(" ")[0]
+        demonstration = literal_text("demo" if is_demonstration else "", QUIET_STYLE)
+        runs = f"{line.summary.run_counts.total:,}"
+        rows.append([name, began, runs, demonstration, answer])
+    heads = [Column("session"), Column("began (UTC)"), Column("runs", is_number=True), Column("")]
     widths = [
         max([len(head.title), *(len(row[at]) for row in rows)]) for at, head in enumerate(heads)
     ]
@@ -116,6 +133,8 @@ def session_list_renderables(
     for *_, last in rows:
         if isinstance(last, Text):
             last.truncate(room, overflow="ellipsis")
+    if directory.resolve() != Path.cwd():
+        yield literal_text(f"below {directory}:", QUIET_STYLE)
     yield terminal_table([*heads, Column("answer", can_wrap=True)], rows)
     if len(listing.lines) > len(lines):
         yield Text(f"{len(listing.lines) - len(lines)} more: --all", QUIET_STYLE)

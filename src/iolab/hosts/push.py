@@ -78,8 +78,11 @@ def agent_binary(
     machine = machine or platform.machine()
     agents = {path.parent.name: path for path in sorted(folder.glob("*/iolab-agent"))}
     if machine not in agents:
-        there = list_text(agents) or "no machine"
-        message = f"{who} is {machine}, and this iolab has agents for {there}."
+        if not agents:
+            message = "No agent, the program that measures on a host, is built in this checkout."
+            hint = "Build it with 'make setup' ('make agents' for all machines), or install "
+            raise HostError(message, hint + "iolab from its wheel, which has them.")
+        message = f"{who} is {machine}; this iolab has agents for {list_text(agents)} alone."
         hint = "Install iolab from its wheel; in a checkout 'make setup' builds this machine's, "
         raise HostError(message, hint + "'make agents' all.")
     return agents[machine]

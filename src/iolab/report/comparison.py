@@ -34,6 +34,7 @@ from iolab.report.numbers import (
     point_text,
 )
 from iolab.report.phrases import metric_phrase
+from iolab.report.short_names import configuration_names_for_screen
 from iolab.report.table import (
     Cell,
     ExportValue,
@@ -175,7 +176,9 @@ def ratio_with_interval_text(ratio: float, low: float | None, high: float | None
     text = significant_digits_text(ratio)
     if low is None or high is None:
         return text
-    return f"{text} ({significant_digits_text(low)}–{significant_digits_text(high)})"
+    ends = (significant_digits_text(low), significant_digits_text(high))
+    # An interval narrower than the digits shown tells nothing beside them.
+    return text if {*ends} == {text} else f"{text} ({ends[0]}–{ends[1]})"
 
 
 def marked_verdict_text(verdict: ComparisonVerdict, count_text: str = "") -> str:
@@ -193,9 +196,12 @@ class GeometricMeanTexts(NamedTuple):
 
 def geometric_mean_texts(summary: MetricSummary) -> GeometricMeanTexts:
     """The geometric mean of a metric over all points."""
-    overall, count = summary.geometric_mean, summary.point_count
+    overall, points = summary.geometric_mean, counted_noun(summary.point_count, "point")
+    curves = overall.curve_count
+    # Points of one workload count together as much as one of another.
+    over = f"{points} of one workload" if curves == 1 else f"{curves} workloads"
     return GeometricMeanTexts(
-        subject=f"geometric mean of {metric_phrase(summary.metric)} over {count} points",
+        subject=f"geometric mean of {metric_phrase(summary.metric)} over {over}",
         ratio=ratio_with_percent_text(overall.ratio),
         interval=interval_text(overall.low, overall.high),
     )
@@ -261,7 +267,8 @@ def short_side_names(comparison: ComparisonResult) -> tuple[str, str]:
     """How the two sides are called: by configuration within a session, else by session."""
     baseline, candidate = comparison.baseline, comparison.candidate
     if baseline.session_id == candidate.session_id:
-        return baseline.configuration.id, candidate.configuration.id
+        names = configuration_names_for_screen(candidate.study)
+        return names[baseline.configuration.id], names[candidate.configuration.id]
     return baseline.name, candidate.name
 
 

@@ -22,7 +22,7 @@ from iolab.core.metric import RunResult, VerdictLevel
 from iolab.core.study import AnswerKind, Study
 from iolab.record import Record
 from iolab.report.best import BestFigure, RunCounts, count_runs_by_verdict_and_status
-from iolab.report.check_pages import check_remedy
+from iolab.report.check_pages import check_phrase, check_remedy
 from iolab.report.choice import MEASURE_AGAIN, StudyAnswer, choice_answer
 from iolab.report.hardware import demonstration_answer_prefix
 from iolab.report.matrix import (
@@ -256,8 +256,8 @@ def confidence_line(
 ) -> str:
     """How sure the best figures are, in one line: verdict and reasons, then their intervals.
 
-    The reasons are the codes of the session's `caveats` that are about the figures, in their order.
-    Without `caveats` there are none: a brief tells them in sentences.
+    The reasons are the session's `caveats` about the figures, in their order and in words. Without
+    `caveats` there are none: a brief tells them in sentences.
     """
     if not best_figures:
         return "Nothing is measured yet."
@@ -287,7 +287,7 @@ def confidence_line(
 
 
 def _check_codes_suffix(best_figures: Sequence[BestFigure], caveats: Sequence[Objection]) -> str:
-    """The checks behind figures of one level: those of the caveats, or the most frequent first."""
+    """What is behind figures of one level, in words: the caveats, else the most frequent checks."""
     keys = {
         figure.run_key for figure in best_figures if figure.verdict_level is not VerdictLevel.VALID
     }
@@ -303,8 +303,7 @@ def _check_codes_suffix(best_figures: Sequence[BestFigure], caveats: Sequence[Ob
         ).most_common()
         if code
     ]
-    more = f" and {len(codes) - CHECK_CODES_SHOWN} more" if len(codes) > CHECK_CODES_SHOWN else ""
-    return f" ({', '.join(codes[:CHECK_CODES_SHOWN])}{more})" if codes else ""
+    return f" ({list_text(map(check_phrase, codes), CHECK_CODES_SHOWN)})" if codes else ""
 
 
 def _has_several_configurations(best_figures: Sequence[BestFigure]) -> bool:

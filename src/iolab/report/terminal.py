@@ -35,6 +35,7 @@ from iolab.report.numbers import (
     steadiness_text,
     text_with_no_break_units,
 )
+from iolab.report.short_names import configuration_names_for_screen
 from iolab.report.table import Column
 from iolab.report.table import Table as ReportTable
 from iolab.text import list_text, one_line, percent_text
@@ -481,7 +482,8 @@ def points_terminal_table(
     """
     titles = study.workload_titles
     keys = {workload.id: workload.headline_or_rate_metric for workload in study.workloads}
-    many = len(study.configurations) > 1
+    owners = configuration_names_for_screen(study)
+    many = len(owners) > 1
     repeated = any(len(point.runs) > 1 for point in points)
     headings = [Column("point", can_wrap=True), Column("IOPS", is_number=True)]
     headings += [Column("bandwidth", is_number=True, is_optional=True)]
@@ -495,7 +497,7 @@ def points_terminal_table(
         grouped.setdefault((point.key.configuration, point.key.workload), []).append(point)
     groups: list[tuple[Text | None, list[list[Text | str]]]] = []
     for (configuration, workload), group in grouped.items():
-        name = f"{configuration}: {titles[workload]}" if many else titles[workload]
+        name = f"{owners[configuration]}: {titles[workload]}" if many else titles[workload]
         plain_ones = not any(point.key.axis_values for point in group)
         rows = []
         for point in sorted(group, key=point_sort_key):

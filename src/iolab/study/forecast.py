@@ -102,8 +102,14 @@ class VerdictForecast(Record):
             if more
             else next(iter(self.best_possible_verdict_levels), VerdictLevel.VALID).value
         )
-        yield f"best possible: {', '.join((verdicts, *more))}"
-        for cap in self.caps:
+        start, caps = f"best possible: {', '.join((verdicts, *more))}", list(self.caps)
+        # A cap of all runs is told with the verdict that it leaves them.
+        is_of_all = not more and bool(caps) and caps[0].verdict_level.value == verdicts
+        if is_of_all and caps[0] is not self.too_short_run_cap:
+            first = caps.pop(0)
+            start = f"{start}: {first.reason}; {first.hint}"
+        yield start
+        for cap in caps:
             if cap is self.too_short_run_cap:
                 yield f"smoke test, not rated: {cap.reason}; {cap.hint}"
             else:

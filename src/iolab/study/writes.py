@@ -87,7 +87,7 @@ class WriteForecast(Record):
             if last > first:
                 size = f"{size} to {_decimal_size_text(last)}"
                 time = f"{time} to {format_duration_s(last)}"
-            parts.append(f", and what each {self.writer} writes in {time}: {size} at 1 GB/s")
+            parts.append(f", and what each {self.writer} writes in {time} (at 1 GB/s: {size})")
         if self.extra_run_count:
             parts.append(f"; up to {self.extra_run_count} more runs are not counted")
         return "".join(parts)
