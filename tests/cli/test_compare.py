@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,7 @@ from iolab.loads.fileio.workload import Job
 from iolab.report.comparison import differences_table, ratio_with_interval_text
 from tests.cli.compared import NOISE, Target, make_target
 from tests.cli.in_process import call
+from tests.facts import tells
 
 SCHEMA = json.loads(
     (Path(__file__).parents[2] / "schema" / "compare.json").read_text(encoding="utf-8")
@@ -241,7 +243,12 @@ def test_configurations_of_one_session_are_paired_by_repeat(tmp_path: Path) -> N
     assert [row["paired"] for row in document["rows"]] == [True, True]
     assert {row["verdict"] for row in document["rows"]} == {"better"}
     assert all(row["low"] < 1.1 < row["high"] for row in document["rows"])
-    assert "'othr'" in refused(f"{both}:othr", f"{both}:only")
+    told = refused(f"{both}:othr", f"{both}:only")
+    assert tells(told, "'othr'", "configurations are only", "other")
+    told = call("compare", f"{both}:only", f"{both}:other").stdout
+    assert re.search(r"^\S+ against \S+: ✓ \d better", told, re.MULTILINE)
+    example = refused(f"{both}:none").strip()
+    assert example.endswith(f"{both}:other"), "what is copied has no full stop"
     # Where there are two, neither needs to be named.
     assert compared(both, "--metric", "iops")["rows"] == document["rows"]
 

@@ -117,7 +117,10 @@ def test_another_load_or_study_is_refused(steady: Path, tmp_path: Path) -> None:
     other = make_target(tmp_path / "B", Target(name="b", day=20, points=1, plan=deeper))
     assert "iodepth: 1 against 9" in refused(steady, other)
     another = make_target(tmp_path / "C", Target(name="c", day=20, points=1, study=renamed))
-    assert "synthetic against another" in refused(steady, another)
+    told = refused(steady, another)
+    assert "of 2 studies" in told
+    assert f"another: {another}" in told
+    assert "--allow-differences" not in told, "a history of both would tell of no series"
     assert len(tracked(steady, other, "--allow-differences")["sessions"]) == 15
 
 

@@ -11,7 +11,7 @@ from bench.synthetic import Shape
 from msgspec.structs import replace
 
 from iolab.cli.planning import plan_document, plan_lines, plan_note_texts
-from iolab.errors import ExitCode
+from iolab.errors import ExitCode, Fault, HostError
 from iolab.study.inventory import Inventory
 from iolab.study.parse import StudyOverrides
 from tests.cli.in_process import call
@@ -253,6 +253,35 @@ def test_a_summary_has_a_row_for_each_workload_and_the_same_cost() -> None:
     costs = [line for line in whole if line.startswith(("runs ", "writes "))]
     assert [line for line in short if line.startswith(("runs ", "writes "))] == costs
     assert len(short) < len(whole)
+
+
+def test_a_refused_plan_still_says_how_long_it_takes_and_its_reason_once() -> None:
+    read = load(SWEPT)
+    reason = Fault("There is no room.", "Make room.")
+    error = HostError("The plan cannot run for 1 reason.", "Correct this.", (reason,))
+    lines = drawn(plan_lines(read, make_plan(read), None, summary=True, refusal=error))
+    (time,) = [line for line in lines if line.startswith("time ")]
+    assert re.search(r"\d (min|s)\b", time)
+    assert "the reason is at the end" in lines[0]
+    assert not any("no room" in line for line in lines), "the error that follows has it"
+
+
+def test_a_summary_without_axes_has_no_column_for_them() -> None:
+    read = load(SWEPT.replace("[1, 4, 8]", "4"))
+    lines = drawn(plan_lines(read, make_plan(read), None, summary=True))
+    (head,) = [line for line in lines if line.startswith("workload ")]
+    assert head.split() == ["workload", "points", "runs"]
+
+
+def test_where_room_is_missing_a_scale_that_needs_less_is_named(tmp_path: Path) -> None:
+    study = tmp_path / "big.toml"
+    big = SWEPT.replace('path = "/mnt/x"', f'path = "{tmp_path}"').replace('"64m"', '"1000t"')
+    smaller = '[scale.small]\n"workload.reads.filesize" = "64m"\n'
+    for text, is_named in ((big, False), (big + smaller, True)):
+        study.write_text(text, encoding="utf-8")
+        done = call("plan", study)
+        assert done.returncode != 0
+        assert ("--scale small" in done.stderr) is is_named, done.stderr
 
 
 SWEPT = """

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from iolab.cli.commands import COMMANDS
+from iolab.core.host import HostFacts
 from iolab.errors import ExitCode
 from iolab.store.durable import SessionLock
 from iolab.store.writer import SessionWriter
@@ -25,12 +28,21 @@ def two_days(folder: Path) -> tuple[Path, Path]:
     return older, newer
 
 
+def emulated(facts: Mapping[str, HostFacts]) -> Mapping[str, HostFacts]:
+    """Hosts whose processors are emulated, of which an answer is a demonstration."""
+    return {
+        name: replace(host, kernel=replace(host.kernel, hypervisor="tcg"))
+        for name, host in facts.items()
+    }
+
+
 def test_sessions_are_listed_from_the_newest_with_their_answers(tmp_path: Path) -> None:
     two_days(tmp_path)
     (tmp_path / "no-session").mkdir()
     lines = call("ls", tmp_path).stdout.splitlines()
-    assert lines[0].split() == ["session", "began", "(UTC)", "runs", "answer"]
-    assert [line.split()[0] for line in lines[1:]] == [f"{tmp_path}/site/a", f"{tmp_path}/z"]
+    assert lines[0] == f"below {tmp_path}:"
+    assert lines[1].split() == ["session", "began", "(UTC)", "runs", "answer"]
+    assert [line.split()[0] for line in lines[2:]] == ["site/a", "z"]
     document = json.loads(call("ls", tmp_path, "--json").stdout)
     answers = [entry["answer"] for entry in document["sessions"]]
     assert [entry["id"] for entry in document["sessions"]] == ["newer", "older"]
@@ -43,6 +55,15 @@ def test_a_list_of_sessions_has_a_line_for_each_on_a_narrow_screen(tmp_path: Pat
     assert len(lines) == 3
     assert max(map(len, lines)) <= 60
     assert all(line.endswith("…") for line in lines[1:])
+
+
+def test_a_demonstration_is_a_word_before_the_answer_in_a_list(tmp_path: Path) -> None:
+    make_target(tmp_path / "emulated", Target(name="emulated", facts=emulated))
+    _, line = call("ls", cwd=tmp_path, env={"COLUMNS": "80"}).stdout.splitlines()
+    name, _, _, mark, *answer = line.split()
+    assert (name, mark) == ("emulated", "demo")
+    assert answer[0] != "Demonstration,"
+    assert len(" ".join(answer)) > 30, "the answer has the room of the words that are gone"
 
 
 def test_a_folder_without_sessions_is_no_fault(tmp_path: Path) -> None:
