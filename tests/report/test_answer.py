@@ -372,7 +372,7 @@ def test_nothing_sound_is_said_to_be_nothing() -> None:
     assert "all 6 runs are invalid" in text
     assert "IOPS" not in text
     assert confidence_line((bad,)) == "1 figure, not measurable."
-    assert confidence_line((bad,), ()) == "1 figure, not measurable (run-too-short)."
+    assert confidence_line((bad,), ()) == "1 figure, not measurable (run too short)."
 
 
 def test_reads_and_writes_of_a_mix_have_their_own_latencies() -> None:
@@ -413,7 +413,7 @@ def test_each_level_has_its_own_reasons() -> None:
         objection_code_and_text=("bytes-moved", "It was not."),
     )
     parts = confidence_line((one, lost), ()).partition(".")[0].split(", ")
-    assert ["run-too-short" in part for part in parts] == [True, False]
+    assert ["run too short" in part for part in parts] == [True, False]
     assert ["bytes-moved" in part for part in parts] == [False, True]
 
 
@@ -449,10 +449,10 @@ def test_figures_are_doubted_for_the_reasons_that_caveats_tell() -> None:
     run = result(1, 1.0, VerdictLevel.INDICATIVE)
     caveat = Objection("device-busy", VerdictLevel.INDICATIVE, ("It was busy.",), (run,), 1)
     one = replace(figure("one", 1e3, level=VerdictLevel.INDICATIVE), run_key=run.key)
-    assert "indicative (device-busy)" in confidence_line((one,), (caveat,))
-    assert "device-busy" not in confidence_line((one,))
+    assert "indicative (device busy before the start)" in confidence_line((one,), (caveat,))
+    assert "device busy" not in confidence_line((one,))
     graver = replace(caveat, runs=(), less_affected_runs=(run,), verdict_level=VerdictLevel.INVALID)
-    assert "indicative (device-busy)" in confidence_line((one,), (graver,))
+    assert "indicative (device busy before the start)" in confidence_line((one,), (graver,))
 
 
 def test_writes_far_above_the_same_reads_are_doubted() -> None:
