@@ -259,7 +259,7 @@ def test_a_refused_plan_still_says_how_long_it_takes_and_its_reason_once() -> No
     read = load(SWEPT)
     reason = Fault("There is no room.", "Make room.")
     error = HostError("The plan cannot run for 1 reason.", "Correct this.", (reason,))
-    lines = drawn(plan_lines(read, make_plan(read), None, summary=True, refusal=error))
+    lines = drawn(plan_lines(read, make_plan(read), None, is_summary=True, refusal=error))
     (time,) = [line for line in lines if line.startswith("time ")]
     assert re.search(r"\d (min|s)\b", time)
     assert "the reason is at the end" in lines[0]
@@ -268,7 +268,7 @@ def test_a_refused_plan_still_says_how_long_it_takes_and_its_reason_once() -> No
 
 def test_a_summary_without_axes_has_no_column_for_them() -> None:
     read = load(SWEPT.replace("[1, 4, 8]", "4"))
-    lines = drawn(plan_lines(read, make_plan(read), None, summary=True))
+    lines = drawn(plan_lines(read, make_plan(read), None, is_summary=True))
     (head,) = [line for line in lines if line.startswith("workload ")]
     assert head.split() == ["workload", "points", "runs"]
 

@@ -326,11 +326,11 @@ def comparison_lines(comparison: ComparisonResult) -> Iterator[RenderableType]:
 
 def _session_configuration_and_time_text(side: ComparisonSide) -> str:
     from iolab.report.numbers import utc_minute_text
-    from iolab.report.short_names import configuration_names_for_screen
+    from iolab.report.short_names import screen_name_by_configuration
 
     configuration = side.configuration.id
     if len(side.study.configurations) > 1:
-        configuration = configuration_names_for_screen(side.study)[configuration]
+        configuration = screen_name_by_configuration(side.study)[configuration]
     where = f"{side.name}  {side.study.id}, {one_line(configuration)}"
     where += f", scale {side.study.scale}" if side.study.scale else ""
     return f"{where}, {utc_minute_text(side.created_real_ns)} UTC"

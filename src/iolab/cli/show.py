@@ -200,13 +200,13 @@ def _detail_sections(
     """What --details adds; it reads runs, for which much more is imported."""
     from iolab.cli.details import titled_session_details
     from iolab.cli.session_screen import DetailSection
-    from iolab.report.short_names import configuration_names_for_screen
+    from iolab.report.short_names import screen_name_by_configuration
 
     parts = titled_session_details(
         results,
         _create_latency_curves_reader(reader, results),
         _create_slow_ios_reader(reader, results),
-        configuration_names_for_screen(reader.study),
+        screen_name_by_configuration(reader.study),
     )
     return (DetailSection(title, renderables) for title, renderables in parts)
 

@@ -34,7 +34,7 @@ from iolab.report.numbers import (
     point_text,
 )
 from iolab.report.phrases import metric_phrase
-from iolab.report.short_names import configuration_names_for_screen
+from iolab.report.short_names import screen_name_by_configuration
 from iolab.report.table import (
     Cell,
     ExportValue,
@@ -267,7 +267,7 @@ def short_side_names(comparison: ComparisonResult) -> tuple[str, str]:
     """How the two sides are called: by configuration within a session, else by session."""
     baseline, candidate = comparison.baseline, comparison.candidate
     if baseline.session_id == candidate.session_id:
-        names = configuration_names_for_screen(candidate.study)
+        names = screen_name_by_configuration(candidate.study)
         return names[baseline.configuration.id], names[candidate.configuration.id]
     return baseline.name, candidate.name
 

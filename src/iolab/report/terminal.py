@@ -35,7 +35,7 @@ from iolab.report.numbers import (
     steadiness_text,
     text_with_no_break_units,
 )
-from iolab.report.short_names import configuration_names_for_screen
+from iolab.report.short_names import screen_name_by_configuration
 from iolab.report.table import Column
 from iolab.report.table import Table as ReportTable
 from iolab.text import list_text, one_line, percent_text
@@ -482,7 +482,7 @@ def points_terminal_table(
     """
     titles = study.workload_titles
     keys = {workload.id: workload.headline_or_rate_metric for workload in study.workloads}
-    owners = configuration_names_for_screen(study)
+    owners = screen_name_by_configuration(study)
     many = len(owners) > 1
     repeated = any(len(point.runs) > 1 for point in points)
     headings = [Column("point", can_wrap=True), Column("IOPS", is_number=True)]
