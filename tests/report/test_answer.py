@@ -48,6 +48,7 @@ from iolab.report.provenance import (
     scale_sentence,
     scale_setting_texts,
     session_fact_rows,
+    session_methods_table,
 )
 from iolab.report.session_answer import confidence_line, study_answer
 from iolab.report.table import (
@@ -690,14 +691,35 @@ def test_a_reduced_scale_says_what_it_sets() -> None:
     several_sets = (*(f"workload.*.option{number}={number}" for number in range(9)), *overrides)
     brief = replace(brief, study=study, session=replace(brief.session, overrides=several_sets))
     (scale,) = (text for name, text in session_fact_rows(brief) if name == "Scale")
-    assert tells(scale, "small (filesize 1g), changed by the user: runtime 10s", "option8 8")
-    assert "more" not in scale
+    assert scale == "small, runtime, option0, option1 and 8 more changed by the user"
+    row = next(row for row in session_methods_table(brief).rows if row[0].text == "Scale")
+    assert tells(row[1].text, "small: filesize 1g; changed by the user: runtime 10s", "option8 8")
     settings = ('"workload.a.numjobs" = 1', '"workload.b.numjobs" = 16', '"phase.*.seconds" = "5s"')
     several = "\n".join(("[scale.small]", *settings))
     texts = scale_setting_texts(replace(study, text=several))
     assert texts == ("a numjobs 1", "b numjobs 16", "seconds 5s")
     assert "small" in scale_sentence(study)
     assert not scale_sentence(replace(study, scale="full"))
+
+
+def test_a_best_at_needless_load_has_the_latency_of_the_load_that_suffices() -> None:
+    best = replace(
+        figure("one", 2.58e3),
+        axis_text="iodepth 32",
+        axis_values=(("iodepth", 32),),
+        least_sufficient_axis_values=(("iodepth", 4),),
+        latency_names_and_texts=(("mean", "12.4 ms"), ("p99", "94.3 ms")),
+        sufficient_latency_names_and_texts=(("mean", "1.55 ms"), ("p99", "40.8 ms")),
+    )
+    ((_, cell, _),) = told(best, figure("two", 2.00e3))
+    note = cell.note.replace("\N{NO-BREAK SPACE}", " ")
+    assert "iodepth 32 · iodepth 4 suffices" in note
+    assert "at iodepth 4: mean 1.55 ms · p99 40.8 ms" in note
+    assert "12.4" not in note
+    ((_, cell, _),) = told(
+        replace(best, least_sufficient_axis_values=best.axis_values), figure("two", 2.00e3)
+    )
+    assert "mean 12.4 ms · p99 94.3 ms" in cell.note.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def test_figures_of_a_brief_are_numbered_and_named_in_the_text() -> None:

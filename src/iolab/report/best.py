@@ -93,8 +93,9 @@ class BestFigure(Record):
     `latency_names_and_texts` are of its own latencies, `axis_text` is the place of the axes where
     it was reached, `run_key` the one that stands for it, and `objection_code_and_text` the check
     that says most against it, and what that says. `least_sufficient_axis_values` is the place of
-    the least load whose figure lies within its interval, and `left_out_repeats_text` says that not
-    every repeat of it counts. `comparisons` hold others' figures at the same place of the axes
+    the least load whose figure lies within its interval, `sufficient_latency_names_and_texts` are
+    the latencies there, and `left_out_repeats_text` says that not every repeat of it counts.
+    `comparisons` hold others' figures at the same place of the axes
     against it, as `iolab compare` does, by configuration. `is_mostly_read_from_memory` is whether
     memory, not the storage, answered most of that. `load_text` is what of its load neither its
     title nor its place says: `4 KiB · iodepth 8`. `has_whole_run_latency` is whether its engine
@@ -131,6 +132,7 @@ class BestFigure(Record):
     is_only_load: bool = False
     load_axis_names: tuple[str, ...] = ()
     doubt_text: str = ""
+    sufficient_latency_names_and_texts: tuple[tuple[str, str], ...] = ()
 
     @property
     def repeats_low_and_high(self) -> tuple[float, float]:
@@ -192,9 +194,9 @@ class BestPointHeadline(Record):
     """Runs that failed or have no value."""
     axis_values_of_unusable_points: tuple[AxisValues, ...] = ()
     """The places of its points without a figure that is not invalid."""
-    least_sufficient_axis_values: AxisValues = ()
-    """The place of the least load whose figure lies within the interval of the best; empty where
-    that has none, or no load is varied."""
+    least_sufficient_point: PointFigures | None = None
+    """That of the least load whose figure lies within the interval of the best; None where that has
+    none, or no load is varied."""
 
 
 def best_point_headlines(
@@ -248,28 +250,31 @@ def best_point_headline(
             for point in points
             if point.verdict_level is VerdictLevel.INVALID or point.metric_value(metric_key) is None
         ),
-        () if best is None else _least_sufficient_axis_values(workload, best, compared),
+        None if best is None else _least_sufficient_point(workload, best, compared),
     )
 
 
-def _least_sufficient_axis_values(
+def _least_sufficient_point(
     workload: Workload, best: PointFigures, measured_points: Sequence[PointFigures]
-) -> AxisValues:
+) -> PointFigures | None:
     """See `BestPointHeadline`: of points that differ from the best by less load alone."""
     names = workload.job.load_axes
     interval = best.headline_metric.displayable_interval
     loads, fixed = _loads_and_other_axis_values(best.axis_values, names)
     if interval is None or not loads:
-        return ()
+        return None
     low, high = interval
-    enough = [best.axis_values]
+    enough = [best]
     for figures in measured_points:
         less, rest = _loads_and_other_axis_values(figures.axis_values, names)
         is_less = all(less.get(name, load) <= load for name, load in loads.items())
         if is_less and rest == fixed and low <= (figures.headline_metric.value or 0.0) <= high:
-            enough.append(figures.axis_values)
+            enough.append(figures)
     return min(
-        enough, key=lambda axis: math.prod(_loads_and_other_axis_values(axis, names)[0].values())
+        enough,
+        key=lambda figures: math.prod(
+            _loads_and_other_axis_values(figures.axis_values, names)[0].values()
+        ),
     )
 
 
@@ -355,7 +360,9 @@ def median_result(repeats: Sequence[RunResult], metric_key: str) -> RunResult:
 
 
 def build_best_figure(
-    headline: BestPointHeadline, latency_names_and_texts: tuple[tuple[str, str], ...]
+    headline: BestPointHeadline,
+    latency_names_and_texts: tuple[tuple[str, str], ...],
+    sufficient_latency_names_and_texts: tuple[tuple[str, str], ...] = (),
 ) -> BestFigure:
     """A headline as the first page shows it, with these of its latencies."""
     best = headline.best
@@ -363,6 +370,7 @@ def build_best_figure(
     if best is None:
         return BestFigure(*place, UNKNOWN_METRIC)
     key = best.median_run.key
+    sufficient = headline.least_sufficient_point
     reason = code_and_text_of_gravest_check((best.median_run, *best.results), best.verdict_level)
     better = metric_spec(headline.workload.headline_or_rate_metric).better
     return BestFigure(
@@ -377,7 +385,7 @@ def build_best_figure(
         better,
         headline.workload.job.is_paced,
         "/".join(direction.name.lower() for direction in headline.workload.job.data_directions),
-        headline.least_sufficient_axis_values,
+        () if sufficient is None else sufficient.axis_values,
         best.left_out_repeats_text,
         headline.workload.headline_or_rate_metric,
         best.axis_values,
@@ -387,6 +395,7 @@ def build_best_figure(
         repeats_range=_disagreeing_repeats_range(best, headline.workload.headline_or_rate_metric),
         is_only_load=headline.point_count == 1,
         load_axis_names=tuple(headline.workload.job.load_axes),
+        sufficient_latency_names_and_texts=sufficient_latency_names_and_texts,
     )
 
 

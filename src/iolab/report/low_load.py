@@ -96,7 +96,7 @@ def latencies_at_common_low_load(
     """
     found: dict[str, PointLatency] = {}
     points = _points_of_workload(brief, workload)
-    common = _common_lowest_load_axis_values(points)
+    common = common_lowest_load_axis_values(points)
     for point in points:
         if not point.is_trusted or point.key.axis_values != common:
             continue
@@ -209,7 +209,7 @@ def _low_load_row(brief: Brief, workload: Workload) -> ConfigurationFiguresRow |
             filter(
                 None,
                 (
-                    point_place_phrase(_common_lowest_load_axis_values(points)),
+                    point_place_phrase(common_lowest_load_axis_values(points)),
                     shared,
                     _why_not_lowest_load_text(points),
                 ),
@@ -221,7 +221,7 @@ def _low_load_row(brief: Brief, workload: Workload) -> ConfigurationFiguresRow |
 
 def _why_not_lowest_load_text(points: Sequence[PointSummary]) -> str:
     """Why the latencies are not of the least load that was measured; empty where they are."""
-    at = _common_lowest_load_axis_values(points)
+    at = common_lowest_load_axis_values(points)
     numbers = {name: value for name, value in at if isinstance(value, int)}
     lower = [
         point
@@ -246,7 +246,7 @@ def _unmeasurable_figure_by_configuration(
     points: Sequence[PointSummary],
 ) -> dict[str, ConfigurationFigure]:
     """The configurations whose runs at that load are invalid or failed, each with why."""
-    common = _common_lowest_load_axis_values(points)
+    common = common_lowest_load_axis_values(points)
     lost: dict[str, ConfigurationFigure] = {}
     for point in points:
         owner = point.key.configuration
@@ -294,7 +294,7 @@ def _points_of_workload(brief: Brief, workload: Workload) -> list[PointSummary]:
     ]
 
 
-def _common_lowest_load_axis_values(points: Sequence[PointSummary]) -> AxisValues:
+def common_lowest_load_axis_values(points: Sequence[PointSummary]) -> AxisValues:
     """The place of the least load at which most configurations have a trusted latency.
 
     The least that was measured where none has.

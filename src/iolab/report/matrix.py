@@ -60,6 +60,8 @@ BOLD_NOTE: Final = "Bold: the best of its row, by more than chance explains."
 
 HALF_WIDTH_NOTE: Final = "±: half of the 95 % interval over repeats."
 
+COMPARED_NOTE: Final = "Comparisons are by repeats in pairs."
+
 INDICATIVE_NOTE: Final = (
     f"{verdict_mark(VerdictLevel.INDICATIVE)} indicative: shows the direction, not to be quoted."
 )
@@ -392,6 +394,8 @@ def matrix_marks_note(
     has_bold = any(row.lead_ratio is not None and not row.is_undecided for row in extra_rows)
     if has_bold or any(row.has_supported_winner for row in several):
         notes.append(BOLD_NOTE)
+    if any(figure.comparisons for row in several for figure in row.figures):
+        notes.append(COMPARED_NOTE)
     if any(_has_lead_ratio(row) for row in several):
         notes.append(RATIO_NOTE)
     if any(row.lead_interval_text for row in several if _has_lead_ratio(row)):
@@ -680,15 +684,16 @@ def _figure_cell(workload_row: WorkloadRow, configuration_id: str, anchors: RunA
     if not figure.is_quotable:
         return Cell(NOT_MEASURABLE, anchor=anchor, note=figure.objection_code_and_text[1])
     mark = indistinguishable_mark_text(workload_row, figure)
+    sufficient_load = _sufficient_load_text(figure)
     lines = (
         (
             *figure.load_text.split(" · "),
             axis_text_not_in_title(figure),
-            _sufficient_load_text(figure),
+            f"{sufficient_load} suffices" if sufficient_load else "",
             half_width_share_text(figure.value),
             repeats_range_text(figure),
         ),
-        tuple(f"{name} {text}" for name, text in figure.latency_names_and_texts if text != DASH),
+        tuple(_latency_texts(figure, sufficient_load)),
         (
             _ratio_interval_to_best_text(workload_row, figure),
             figure.left_out_repeats_text,
@@ -774,14 +779,26 @@ def axis_text_not_in_title(figure: BestFigure) -> str:
     return ", ".join(part for part in figure.axis_text.split(", ") if part not in figure.title)
 
 
+def _latency_texts(figure: BestFigure, sufficient_load: str) -> Iterator[str]:
+    """Its latencies, those of the load that suffices where that is less: more load only waits."""
+    names_and_texts = figure.latency_names_and_texts
+    place = ""
+    if sufficient_load and figure.sufficient_latency_names_and_texts:
+        names_and_texts = figure.sufficient_latency_names_and_texts
+        place = f"at {sufficient_load}: "
+    known = [(name, text) for name, text in names_and_texts if text != DASH]
+    for number, (name, text) in enumerate(known):
+        yield f"{'' if number else place}{name} {text}"
+
+
 def _sufficient_load_text(figure: BestFigure) -> str:
-    """The least load within the interval of the best, where that is less: `iodepth 8 suffices`."""
+    """The least load within the interval of the best, where that is less: `iodepth 8`."""
     texts = [
         text
         for place in figure.least_sufficient_axis_values
         if (text := axis_values_text((place,))) not in figure.axis_text.split(", ")
     ]
-    return f"{' '.join(texts)} suffices" if texts else ""
+    return " ".join(texts)
 
 
 def _with_no_break_spaces(text: str) -> str:

@@ -42,6 +42,7 @@ _METHOD_SENTENCES: Final[Mapping[str, str]] = {
     "Caches": "Caches are {}.",
     "Files": "The load works on {}.",
     "Telemetry": "Hosts are watched {}.",
+    "Scale": "{}.",
 }
 """How the short method says what the table of it has; others by their names."""
 
@@ -50,11 +51,12 @@ _METHOD_LINES: Final[Mapping[str, tuple[str, ...]]] = {
     "Duration": ("Duration", "Warm-up", "Settle"),
     "Caches": ("Caches", "Files"),
     "Telemetry": ("Telemetry", "Idle watch", "Generator limit"),
+    "Scale": ("Scale",),
 }
 """The lines of the short method, and what each is made of; all else is of the load."""
 
-SCALE_CHANGES_SHOWN: Final = 6
-"""What a scale sets, under the title; the study in the appendix has all."""
+OVERRIDES_SHOWN: Final = 3
+"""Keys that a user set, under the title; the method has all."""
 
 SOFTWARE_SHOWN: Final = 5
 """Engines and kernels named under the title; the appendix has all."""
@@ -108,19 +110,30 @@ def session_fact_rows(brief: Brief) -> tuple[tuple[str, str], ...]:
 
 
 def _scale_and_override_rows(brief: Brief) -> Iterator[tuple[str, str]]:
-    """The scale with what it sets, where it is not the study as it is written, and what users set.
+    """The scale where it is not the study as it is written, and which keys users set.
 
-    What they set may make the run another one, so that it stands before all else and in full.
+    The method has the values of all: see `_scale_method_rows`.
     """
     scale = brief.study.scale
     if not brief.study.has_reduced_scale:
         return
-    overrides = brief.session.overrides
-    settings = scale_setting_texts(brief.study, overrides)
-    changes = override_texts(brief.study, overrides)
-    changed = f"changed by the user: {', '.join(changes)}" if changes else ""
-    own = f"({list_text(settings, SCALE_CHANGES_SHOWN)})" if settings else ""
-    yield "Scale", f"{f'{scale} {own}'.strip()}, {changed}" if changed else f"{scale} {own}".strip()
+    own = sorted(_values_set_by_user(brief.session.overrides), key=_is_other_than_runtime)
+    keys = dict.fromkeys(name.rpartition(".")[2] for name in own)
+    changed = f", {list_text(keys, OVERRIDES_SHOWN)} changed by the user" if keys else ""
+    yield "Scale", f"{scale}{changed}"
+
+
+def _scale_method_rows(study: Study, overrides: Sequence[str]) -> Iterator[tuple[Cell, ...]]:
+    """What the scale sets, where it is not the study as it is written, and what users set."""
+    if not study.has_reduced_scale:
+        return
+    settings = scale_setting_texts(study, overrides)
+    changes = override_texts(study, overrides)
+    texts = (
+        f"{study.scale}{f': {list_text(settings)}' if settings else ''}",
+        f"changed by the user: {list_text(changes)}" if changes else "",
+    )
+    yield row_of_cells("Scale", "; ".join(filter(None, texts)))
 
 
 def scale_setting_texts(study: Study, overrides: Sequence[str] = ()) -> tuple[str, ...]:
@@ -147,12 +160,16 @@ def override_texts(study: Study, overrides: Sequence[str]) -> tuple[str, ...]:
     own = _values_set_by_user(overrides)
     keys = Counter(name.rpartition(".")[2] for name in own)
     texts = []
-    for name in sorted(own, key=lambda name: name != _RUNTIME):
+    for name in sorted(own, key=_is_other_than_runtime):
         *owners, key = name.split(".")
         whose = f"{owners[-1]} " if owners and keys[key] > 1 else ""
         was = f" (scale: {settings[name]})" if name in settings else ""
         texts.append(f"{whose}{key} {own[name]}{was}")
     return tuple(texts)
+
+
+def _is_other_than_runtime(name: str) -> bool:
+    return name != _RUNTIME
 
 
 def _values_set_by_user(overrides: Sequence[str]) -> dict[str, str]:
@@ -726,13 +743,15 @@ def session_methods_table(brief: Brief) -> Table:
     """How was measured: of several sessions a column for each, one where all did it alike."""
     members = brief.session_union.members
     if not members:
-        return method_table(
+        table = method_table(
             brief.kinds,
             brief.study,
             brief.plan,
             brief.engine_versions,
             [run.window_s for run in brief.results if run.window_s],
         )
+        scale_rows = _scale_method_rows(brief.study, brief.session.overrides)
+        return replace(table, rows=(*table.rows, *scale_rows))
     methods = [_method_texts_by_name(brief, member) for member in members]
     names = list(dict.fromkeys(name for method in methods for name in method))
     rows = [[method.get(name, DASH) for method in methods] for name in names]

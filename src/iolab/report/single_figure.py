@@ -114,7 +114,12 @@ class SingleFigureReport(LoadReport):
         """Of each workload its figure with the mean latency and p99."""
         headlines = self.best_point_headlines(measurements.study, measurements.points)
         return tuple(
-            build_best_figure(headline, _headline_latency_texts(headline)) for headline in headlines
+            build_best_figure(
+                headline,
+                _latency_names_and_texts(headline.workload, headline.best),
+                _latency_names_and_texts(headline.workload, headline.least_sufficient_point),
+            )
+            for headline in headlines
         )
 
     def charts_by_workload(self, brief: Brief) -> Charts:
@@ -178,25 +183,26 @@ class SingleFigureReport(LoadReport):
         return points_and_runs_markdown(study, results, (*POINT_METRICS, *own), runs)
 
 
-def _headline_latency_texts(headline: BestPointHeadline) -> tuple[tuple[str, str], ...]:
+def _latency_names_and_texts(
+    workload: Workload, point: PointFigures | None
+) -> tuple[tuple[str, str], ...]:
     """What is known of the latency where it is not the figure itself; of a mix by operation."""
-    best = headline.best
-    if best is None:
+    if point is None:
         return ()
-    ways = direction_keys_with_latency(best.metrics)
+    ways = direction_keys_with_latency(point.metrics)
     mixed = len(ways) > 1
     latencies = []
     for name, key in _LATENCY_METRICS:
         parts = [
-            (way, _latency_with_repeats_text(best, of_way))
+            (way, _latency_with_repeats_text(point, of_way))
             for way in ways
-            if (of_way := f"{way}_{key}") in best.metrics
+            if (of_way := f"{way}_{key}") in point.metrics
         ]
         if mixed and parts:
             known = [(way, text) for way, text in parts if text != DASH]
             latencies.append((name, operation_latencies_text(known) or DASH))
-        elif key in best.metrics and key != headline.workload.headline_metric:
-            latencies.append((name, _latency_with_repeats_text(best, key)))
+        elif key in point.metrics and key != workload.headline_metric:
+            latencies.append((name, _latency_with_repeats_text(point, key)))
     return tuple(latencies)
 
 

@@ -21,9 +21,11 @@ from iolab.report.charts.chart import (
     TextMark,
 )
 from iolab.report.charts.chart import Line as LineMark
+from iolab.report.charts.choose import chart_groups_over_load
 from iolab.report.charts.lines import MEAN, ChartLine, rate_and_latency_chart, rate_quantity
 from iolab.report.charts.palette import INK, MUTED, RAISED, RULE, SERIES, ColorToken
 from iolab.report.charts.tradeoff import latency_tradeoff_chart
+from tests.report import shared
 from tests.report.charts.outcomes import points, result
 from tests.report.charts.specs import figures, lines
 
@@ -309,7 +311,7 @@ def test_parts_of_a_latency_are_as_long_as_their_share() -> None:
 
 def test_dots_stand_at_their_values() -> None:
     figure = figures()["value"]
-    assert scale(figure, "x") == (False, [0, 1100])  # it ends with the largest value
+    assert scale(figure, "x") == (False, [0, 1500])  # a tick beyond the largest value
     ends = [[x for x, _ in one.places] for one in of(figure, Markers)]
     assert ends == [[642, 308], [202], [1052]]
     spans = [(x, x2) for one in of(figure, LineSegments) for x, _, x2, _ in one.segments]
@@ -359,3 +361,17 @@ def test_every_chart_has_its_size_words_and_table(name: str) -> None:
     assert figure.height >= 60
     assert figure.alt_text.startswith(f"{figure.heading}. ")
     assert {len(row) for row in figure.table.rows} <= {len(figure.table.columns)}
+
+
+def test_percentiles_of_configurations_are_held_against_each_other_at_one_load() -> None:
+    brief = shared.brief("two")
+    groups = chart_groups_over_load(brief, brief.study.workloads)
+    titles = [
+        figure.title
+        for own in groups.values()
+        for group in own
+        for figure in group.appendix_charts
+        if figure.title.startswith("Latency by percentile")
+    ]
+    assert titles
+    assert all("at iodepth 1" in title for title in titles), titles

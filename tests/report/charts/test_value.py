@@ -205,3 +205,16 @@ def test_a_few_bars_of_cost_fill_the_height_of_the_charts_beside_them() -> None:
     assert ends[2] == pytest.approx(beside)
     assert ends[3] == pytest.approx(beside)
     assert ends[12] > beside
+
+
+def test_an_axis_ends_at_a_tick_beyond_the_data_and_values_keep_the_unit_of_the_page() -> None:
+    rates = tuple(
+        Dot("a", SERIES[0], Metric(rate, "bytes/s"), VerdictLevel.VALID) for rate in (9.01e8, 1.8e9)
+    )
+    figure = drawn(DotRow("reads", rates))
+    assert figure is not None
+    (plot,) = figure.plots
+    assert plot.x is not None
+    assert plot.x.ticks[-1][0] >= 1.8
+    assert plot.x.scale.high == plot.x.ticks[-1][0]
+    assert {"901 MB/s", "1.80"} <= set(texts(figure))

@@ -13,6 +13,7 @@ from iolab.analysis.findings import LoadCurve, knee_findings
 from iolab.analysis.points import AxisValues, PointSummary
 from iolab.core.metric import RunResult
 from iolab.core.run import RunKey
+from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.report.best import BestPointHeadline, best_point_headlines
 from iolab.report.charts.chart import Chart, ChartGroup, SeriesStyles
@@ -36,6 +37,7 @@ from iolab.report.charts.lines import (
 from iolab.report.charts.palette import ColorToken
 from iolab.report.charts.series import RunChartData
 from iolab.report.charts.tradeoff import latency_tradeoff_chart
+from iolab.report.low_load import common_lowest_load_axis_values
 from iolab.report.numbers import (
     all_axis_names,
     axis_name_text,
@@ -91,7 +93,7 @@ def _workload_chart_groups(
     }
     figures, others = charts_over_axis(workload, own, brief.series_styles, curves, own_knees)
     results = [result for result in brief.results if result.workload == workload.id]
-    best = best_point_headlines(brief.study, own)
+    best = _headlines_at_common_load(brief.study, own) or best_point_headlines(brief.study, own)
     by_percentile = latency_distribution_charts(
         workload, best, results, brief.chart_data_by_run, brief.series_styles
     )
@@ -214,7 +216,7 @@ def latency_distribution_charts(
     chart_data_by_run: Mapping[RunKey, RunChartData],
     styles: SeriesStyles,
 ) -> list[Chart]:
-    """A workload's latency by percentile: of one configuration each point, of several the best.
+    """A workload's latency by percentile: of each point, or of several configurations a headline's.
 
     As many curves together as a chart has room for.
     """
@@ -230,10 +232,14 @@ def latency_distribution_charts(
     chosen = list(by_point.values())
     if len(chosen) < 2:
         return []
+    places = {chart_data.result.axis_values for chart_data in chosen}
     drawn = [
         StyledLatencyCurve(
             curve=chart_data.all_operations,
-            label=styles[chart_data.result.configuration].label
+            label=_configuration_and_load_label(
+                styles[chart_data.result.configuration].label,
+                chart_data.result if len(places) > 1 else None,
+            )
             if several
             else _axis_values_label(chart_data.result),
             color=styles[chart_data.result.configuration].color,
@@ -244,8 +250,9 @@ def latency_distribution_charts(
         )
         for index, chart_data in enumerate(chosen)
     ]
+    common = axis_values_text(places.pop()) if len(places) == 1 else ""
     title = (
-        "at the best point"
+        f"at {common or 'the best point'}"
         if several
         else f"by {list_text(map(axis_name_text, all_axis_names(results))) or 'point'}"
     )
@@ -259,6 +266,28 @@ def latency_distribution_charts(
         )
         for start in range(0, len(drawn), most)
     ]
+
+
+def _headlines_at_common_load(
+    study: Study, points: Sequence[PointSummary]
+) -> tuple[BestPointHeadline, ...]:
+    """Of each configuration the point at the load to compare latencies at.
+
+    None where not all configurations have a latency there, or there is only one.
+    """
+    place = common_lowest_load_axis_values(points)
+    owners = {point.key.configuration for point in points}
+    there = [point for point in points if point.key.axis_values == place and point.is_trusted]
+    if len(owners) < 2 or {point.key.configuration for point in there} != owners:
+        return ()
+    return best_point_headlines(study, there)
+
+
+def _configuration_and_load_label(label: str, result_at_own_load: RunResult | None) -> str:
+    """`a`, or `a, iodepth 4` where curves are of unlike loads."""
+    if result_at_own_load is None or not result_at_own_load.axis_values:
+        return label
+    return f"{label}, {_axis_values_label(result_at_own_load)}"
 
 
 def _axis_values_label(result: RunResult) -> str:

@@ -43,8 +43,10 @@ from iolab.report.charts.scale import (
     Scale,
     linear_scale,
     log_scale,
+    unit_divisor_and_name,
     value_axis_of_scale,
 )
+from iolab.report.numbers import metric_value_text
 from iolab.report.short_names import short_plot_label
 from iolab.report.table import Table
 from iolab.text import counted_noun, distinct_parts_and_common_part, escape_invisible, excerpt
@@ -238,11 +240,7 @@ def _value_scale(dots: Sequence[Dot]) -> Scale:
         return replace(scale, ticks=tuple(sorted({*scale.ticks, 1.0})))
     if positive and max(positive) > LOGARITHMIC_RATIO * min(positive):
         return log_scale(dots[0].value.unit, positive, max_ticks=5)
-    scale = linear_scale(dots[0].value.unit, values, tick_count=4)
-    most = max((scale.to_scale_unit(value) for value in values), default=0.0)
-    # It ends with the largest value: what stands beside that has room of its own.
-    ticks = tuple(tick for tick in scale.ticks if tick <= most)
-    return replace(scale, high=most, ticks=ticks) if most > 0 else scale
+    return linear_scale(dots[0].value.unit, values, tick_count=4)
 
 
 class _LaneLayout(NamedTuple):
@@ -331,6 +329,9 @@ def _lane_marks(lanes: Sequence[_DotLane], scale: Scale) -> Iterator[Mark]:
 
 
 def _dot_value_text(dot: Dot, scale: Scale) -> str:
+    own_unit = unit_divisor_and_name(dot.value.unit, dot.value.value or 0.0)[1]
+    if dot.value.unit == "bytes/s" and own_unit != scale.unit:
+        return metric_value_text(dot.value)  # as the rest of the page has it
     value = scale.to_scale_unit(dot.value.value or 0.0)
     return f"{value:,.0f}" if value >= 999.5 else significant_digits_text(value)
 
