@@ -243,12 +243,25 @@ def test_a_sentence_of_several_runs_has_the_range_of_each_number() -> None:
     assert alone.message == check.message
 
 
+def test_repeats_that_disagree_are_told_by_their_ratio_alone() -> None:
+    run = result(1, 1.0, VerdictLevel.INDICATIVE)
+    (check,) = run.verdict.objections
+    texts = [
+        f"3 repeats differ by {spread} % of their mean, the highest is {ratio} times the lowest: "
+        "no value stands for all of them."
+        for spread, ratio in (("61", "2.01"), ("166", "8.71"))
+    ]
+    found = _objection_with_messages(run, check, texts)
+    assert found.message == "3 repeats: the highest is 2.01 to 8.71 times the lowest."
+    assert objection_runs_text(found) == "all 2 runs"
+
+
 def test_other_sentences_are_not_hidden_by_a_range() -> None:
     run = result(1, 1.0, VerdictLevel.INDICATIVE)
     (check,) = run.verdict.objections
     found = _objection_with_messages(run, check, ("It took 9 ms.", "It took 2 s.", "Busier."))
     assert found.message == "It took 9 ms to 2 s."
-    assert objection_runs_text(found) == "all 3 runs (this of 2, others differ)"
+    assert objection_runs_text(found) == "all 3 runs (as told here in 2)"
 
 
 def test_the_runs_that_a_sentence_is_of_stand_first() -> None:

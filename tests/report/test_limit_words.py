@@ -219,14 +219,8 @@ def test_processors_that_others_hold_ask_for_no_more_of_them() -> None:
     ("value", "half", "operation", "unit", "wanted"),
     [
         (160e6, 0.02, "write", "bytes/s", "I/O limit of 170 MB/s"),
-        (160e6, 0.2, "write", "bytes/s", "I/O limit of 170 MB/s (± cannot exceed it)"),
-        (
-            171.7e6,
-            0.02,
-            "write",
-            "bytes/s",
-            "I/O limit of 170 MB/s (1 % above it: bursts that it lets through)",
-        ),
+        (160e6, 0.2, "write", "bytes/s", "I/O limit of 170 MB/s"),
+        (171.7e6, 0.02, "write", "bytes/s", "I/O limit of 170 MB/s"),
         (160e6, 0.2, "read/write", "bytes/s", "I/O limit"),  # its limit is on one of both alone
         (160e6, 0.2, "write", "1/s", "I/O limit"),
     ],

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from iolab.core.metric import RunResult, VerdictLevel
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Chart, Line, ReportSection
+from iolab.report.machines import few_usable_counts_text
 from iolab.report.sections import host_scaling_section
 from tests.facts import tells
 from tests.report.growing import RATES, STUDY, points, runs
@@ -31,6 +32,12 @@ def figures(found: list[RunResult]) -> tuple[Chart, ...]:
 
 def test_there_is_no_section_where_hosts_are_not_varied() -> None:
     assert section(runs({4: RATES[4]})) is None
+
+
+def test_a_number_of_machines_that_alone_gave_a_figure_is_named() -> None:
+    lost = dict.fromkeys((2, 4, 8), VerdictLevel.INVALID)
+    assert few_usable_counts_text(points(runs(RATES, lost))) == "only 1 host gave a usable figure"
+    assert "too few" in few_usable_counts_text(points(runs(RATES, {**lost, 1: lost[2]})))
 
 
 def test_the_growth_is_told_beside_the_ideal() -> None:

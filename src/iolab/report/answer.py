@@ -247,14 +247,15 @@ def _affected_run_count_text(objection: Objection) -> str:
 
 
 def _supported_lowest_latency_sentence(brief: Brief, rows: Sequence[WorkloadRow]) -> str:
-    """In how many workloads comparisons support the lowest latency.
+    """Which configuration surely has the lowest latency in which workload.
 
-    `Comparisons support a lowest mean latency in 1 of 2 (4 KiB random read: C).` Latencies are
-    those at one load; of rates the answer says it. Empty of a single configuration.
+    `C has the lowest mean latency in 4 KiB random read; the rest is undecided.` Latencies are those
+    at one load; of rates the answer says it. Empty of a single configuration.
     """
     if not any(row.figure_count > 1 for row in rows):
         return ""
-    parts = []
+    parts: list[str] = []
+    place_count = sure_count = 0
     labels = {name: style.label for name, style in brief.series_styles.items()}
     shown = {row.title for row in low_load_rows(brief)}
     for name, text in (("mean", "mean latency"), ("p99", "p99 latency")):
@@ -263,15 +264,20 @@ def _supported_lowest_latency_sentence(brief: Brief, rows: Sequence[WorkloadRow]
             for workload, ranked in workloads_with_low_load_latency(brief, f"lat_ns_{name}")
             if workload.title in shown and len(ranked) > 1
         ]
-        sure = [
-            f"{workload.title}: {labels.get(ranked[0].point.key.configuration, '')}"
-            for workload, ranked in places
-            if not latency_tie_texts_by_configuration(brief, ranked)
-        ]
-        if places:
-            where = f" ({'; '.join(sure)})" if sure else ""
-            parts.append(f"a lowest {text} in {len(sure)} of {len(places)}{where}")
-    return f"Comparisons support {list_text(parts)}." if parts else ""
+        sure: dict[str, list[str]] = {}
+        for workload, ranked in places:
+            if not latency_tie_texts_by_configuration(brief, ranked):
+                best = labels.get(ranked[0].point.key.configuration, "")
+                sure.setdefault(best, []).append(workload.title)
+        place_count += len(places)
+        sure_count += sum(map(len, sure.values()))
+        parts += [f"{best} has the lowest {text} in {list_text(sure[best])}" for best in sure]
+    if not place_count:
+        return ""
+    if not parts:
+        return "Which has the lowest latency is undecided in all workloads."
+    rest = "; the rest is undecided" if sure_count < place_count else ""
+    return f"{'; '.join(parts)}{rest}."
 
 
 def _failed_run_count_and_first_run_text(brief: Brief) -> str:

@@ -124,12 +124,9 @@ _RATE_LIMIT_CAUSES: Final = (
 _SET_LIMIT_CAUSES: Final = (BottleneckCause.IO_LIMIT, BottleneckCause.DISK_LIMIT)
 """Limits on a rate that somebody set."""
 
-LIMIT_TOLERANCE: Final = 0.01
-"""An interval that ends so little beyond a limit ends at it."""
-
 _CAUSE_NAMES: Final[Mapping[BottleneckCause, str]] = {
     BottleneckCause.DEVICE: "device",
-    BottleneckCause.DEVICE_OPEN: "load, or device",
+    BottleneckCause.DEVICE_OPEN: "load or device",
     BottleneckCause.PROCESSORS: "processors",
     BottleneckCause.CORE: "core",
     BottleneckCause.JOB: "a core for each job",
@@ -725,13 +722,7 @@ def _bottleneck_of_best_figure_text(finding: BottleneckFinding, workload_row: Wo
     allowed_text = value_text(allowed, unit)
     if short:
         return f"{text} of {allowed_text} ({short})"
-    high = (figure.value.displayable_interval or (0.0, 0.0))[1]
-    value = figure.value.value or 0.0
-    if value > allowed and value_text(value, unit) != allowed_text:
-        by = percent_text(value / allowed - 1)
-        return f"{text} of {allowed_text} ({by} above it: bursts that it lets through)"
-    beyond = " (± cannot exceed it)" if high > allowed * (1 + LIMIT_TOLERANCE) else ""
-    return f"{text} of {allowed_text}{beyond}"
+    return f"{text} of {allowed_text}"
 
 
 def bottlenecks_line(study: Study, bottlenecks: Sequence[BottleneckFinding]) -> str:
@@ -914,8 +905,8 @@ def recommended_step_text(finding: BottleneckFinding) -> str:
         BottleneckCause.CORE: "Spread the load over more jobs; move interrupts off that core.",
         BottleneckCause.JOB: "Raise numjobs: each job has one core and no more.",
         BottleneckCause.PORT: "Add clients, or a faster network port.",
-        BottleneckCause.IO_LIMIT: "Raise the limit of the control group (io.max), or take the "
-        "figures for those of the limit.",
+        BottleneckCause.IO_LIMIT: "Raise the limit (io.max of the control group): until then "
+        "it is the limit that is measured.",
         BottleneckCause.DISK_LIMIT: "Leave out iops in [vm] to measure storage, or find the number "
         "of guests at which they no longer reach their limit.",
         BottleneckCause.RATE: _try_higher_rate_text(finding),

@@ -15,15 +15,25 @@ from iolab.core.study import Study
 from iolab.core.workload import HOSTS_AXIS, VMS_PER_NODE_AXIS, Workload
 from iolab.record import Record
 from iolab.report.best import workload_and_axis_values_title
-from iolab.report.numbers import axis_name_text, metric_value_text
+from iolab.report.numbers import axis_name_text, axis_values_text, metric_value_text
 from iolab.text import list_text
 
 MACHINE_AXES: Final = (VMS_PER_NODE_AXIS, HOSTS_AXIS)
 """Axes whose values are numbers of machines."""
 
 
-TOO_FEW_COUNTS: Final = "too few of the measured numbers of machines have a usable figure"
-"""Why it is not known how many are carried."""
+def few_usable_counts_text(points: Sequence[PointSummary]) -> str:
+    """Why it is not known how many are carried: `only 1 VM per node gave a usable figure`."""
+    usable = {
+        (name, value)
+        for point in points
+        if point.is_trusted
+        for name, value in point.key.axis_values
+        if name in MACHINE_AXES
+    }
+    if len(usable) == 1:
+        return f"only {axis_values_text(tuple(usable))} gave a usable figure"
+    return "too few of the measured numbers of machines have a usable figure"
 
 
 class ScalingExtent(Record):

@@ -176,13 +176,13 @@ def _largest_speedup_sentence(gain: LargestSpeedupFinding, names: ConfigurationN
     which = ", reads and writes together" if is_of_all else ""
     at = f" at {point_place_phrase(gain.axis_values)}" if gain.axis_values else ""
     of = (
-        f" It is the largest sure gain of {counted_noun(gain.comparison_count, 'point')} compared."
+        f", the largest sure gain of {counted_noun(gain.comparison_count, 'point')}"
         if gain.comparison_count > 1
         else ""
     )
     return (
         f"{gain.workload}: {names.title(gain.candidate)} has {more} "
-        f"{names.title(gain.baseline)}{at}{which}.{of}{LEVEL_SENTENCES[gain.verdict_level]}"
+        f"{names.title(gain.baseline)}{at}{which}{of}.{LEVEL_SENTENCES[gain.verdict_level]}"
     )
 
 

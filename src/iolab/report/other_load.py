@@ -73,12 +73,12 @@ def other_load_sentence(
     own = [result for result in done if result.workload not in served]
     parts = [
         *_other_load_ratio_texts(
-            own, _other_processor_share, "Other programs used {} of the cores"
+            own, _other_processor_share, "Other programs used {span} of the cores in {where}"
         ),
         *_other_load_ratio_texts(
             done,
             _other_io_ratio_if_objected,
-            "Before the start other I/O on the devices was {} the load's",
+            "In {where} there was other I/O on the devices before the start, {span} the load's",
             min_ratio=0.0,
         ),
     ]
@@ -112,7 +112,8 @@ def _other_load_ratio_texts(
     where = f"all {runs}" if len(shares) == len(results) else f"{len(shares)} of {runs}"
     if len(results) == 1:
         where = "the only run"
-    return [f"{ratio_template.format(span)} in {where}"]
+    text = ratio_template.format(span=span, where=where)
+    return [text.replace("% the load's", "% of the load's")]
 
 
 def _ratio_range_text(min_ratio: float, max_ratio: float) -> str:

@@ -54,6 +54,11 @@ NAMES_SHOWN: Final = 3
 
 IOPS_UNIT: Final = "1/s"
 
+_RATIO_AFTER_SPREAD: Final = re.compile(
+    r" differ by [^,;]* of their mean, (the highest is .* times the lowest): no value stands .*"
+)
+"""A stored sentence on repeats that tells their spread twice, as a share and as a ratio."""
+
 _SHARE_IN_PERCENT: Final = re.compile(r"[\d.,]+ % of the run's( own)?\.$")
 
 LEVEL_SENTENCES: Final = {
@@ -99,13 +104,13 @@ class Objection(Record, dict=True):
     @property
     def message(self) -> str:
         """The sentence, with the range of each number over the runs."""
-        return self._merged_message.text
+        return _RATIO_AFTER_SPREAD.sub(r": \1.", self._merged_message.text)
 
     @property
     def differing_messages_suffix(self) -> str:
         """What is added to the runs where the sentence of some is another: of how many it is."""
         own = len(self.runs_of_message)
-        return "" if own == len(self.runs) else f" (this of {own}, others differ)"
+        return "" if own == len(self.runs) else f" (as told here in {own})"
 
     @cached_property
     def runs_of_message(self) -> tuple[RunResult, ...]:

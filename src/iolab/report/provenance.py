@@ -271,8 +271,9 @@ def repeats_sentence(run_counts: RunCounts, brief: Brief) -> str:
     has_sound = 0 < run_counts.invalid < run_counts.total
     if has_sound:
         if {len(point.results) for point in brief.points if point.is_trusted} == {1}:
-            of = "its repeats" if number == "its" else f"{number} repeats"
-            return f"Each figure: 1 run, the only one of {of} that is not invalid."
+            others = {"its": "its other repeats are", "2": "the other repeat is"}
+            text = others.get(number, f"the others of {number} repeats are")
+            return f"Each figure: 1 run; {text} invalid."
         own = "its" if number == "its" else f"its {number}"
         return f"Each figure: geometric mean of {own} repeats, invalid ones left out."
     return f"Each figure: geometric mean of {number} repeats."

@@ -160,12 +160,17 @@ def study_answer(
             f"What to do first: {remedy}" if remedy else "",
         )
     if study.answer is AnswerKind.MACHINES:
-        from iolab.report.machines import TOO_FEW_COUNTS, scaling_extents, scaling_extents_sentence
+        from iolab.report.machines import (
+            few_usable_counts_text,
+            scaling_extents,
+            scaling_extents_sentence,
+        )
 
         if carried := list(scaling_extents(study, points)):
             limits = scaling_extents_sentence(study, carried)
             return StudyAnswer(_answer_with_prefix(demonstration_prefix, limits))
-        caveat = f"How many machines the target carries is not known: {TOO_FEW_COUNTS}. "
+        why_not_known = few_usable_counts_text(points)
+        caveat = f"How many machines the target carries is not known: {why_not_known}. "
     elif study.answer is AnswerKind.ORDER and len(study.configurations) == 1:
         caveat = "Only one configuration was measured: there is no order. "
     else:
@@ -362,7 +367,7 @@ def _interval_widths_suffix(best_figures: Sequence[BestFigure]) -> str:
         reach = f"±{percent_text(least)} to {reach}"
     few = "".join(
         f"; {len(titles)} of {len(sound)} have "
-        f"{'too few repeats for their spread' if why == TOO_FEW_REPEATS else why}"
+        f"{'too few repeats for an interval' if why == TOO_FEW_REPEATS else why}"
         f"{_titles_suffix_if_few(titles)}"
         for why, titles in lacking.items()
     )
