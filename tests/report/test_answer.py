@@ -550,7 +550,7 @@ def test_io_of_others_before_the_start_is_named_with_its_runs() -> None:
     assert other_load_sentence(study, [calm, *busy(0.3).runs]) == ""
     # Every run that the caveat counts counts, also those in which others had less.
     every = other_load_sentence(study, [run, *busy(0.3).runs, calm])
-    assert tells(every, "30 to 70 %", "2 of 3 runs")
+    assert tells(every, "2 of 3 runs", "30 to 70 % of the load's")
 
 
 def test_every_invalid_run_has_its_check_in_trust() -> None:

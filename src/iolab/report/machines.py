@@ -16,7 +16,7 @@ from iolab.core.workload import HOSTS_AXIS, VMS_PER_NODE_AXIS, Workload
 from iolab.record import Record
 from iolab.report.best import workload_and_axis_values_title
 from iolab.report.numbers import axis_name_text, axis_values_text, metric_value_text
-from iolab.text import list_text
+from iolab.text import counted_noun, list_text
 
 MACHINE_AXES: Final = (VMS_PER_NODE_AXIS, HOSTS_AXIS)
 """Axes whose values are numbers of machines."""
@@ -32,7 +32,10 @@ def few_usable_counts_text(points: Sequence[PointSummary]) -> str:
         if name in MACHINE_AXES
     }
     if len(usable) == 1:
-        return f"only {axis_values_text(tuple(usable))} gave a usable figure"
+        ((name, value),) = usable
+        is_hosts = name == HOSTS_AXIS
+        load = counted_noun(int(value), "host") if is_hosts else axis_values_text(((name, value),))
+        return f"only {load} gave a usable figure"
     return "too few of the measured numbers of machines have a usable figure"
 
 
