@@ -467,6 +467,9 @@ def test_writes_far_above_the_same_reads_are_doubted() -> None:
         figures = (reads, replace(writes, value=value))
         text = answer_text(study("one"), figures, RUNS, ())
         assert ("2.00× the reads" in text) is is_doubted, text
+        answer = study_answer(study("one"), figures, RUNS, ())
+        assert "the reads" not in answer.sentence
+        assert "901 MB/s read and" in answer.sentence
     other = replace(writes, axis_values=(("iodepth", 8),))  # of another load
     assert "the reads" not in answer_text(study("one"), (reads, other), RUNS, ())
 

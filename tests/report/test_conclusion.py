@@ -126,7 +126,7 @@ def test_another_best_value_of_storage_alone_is_said() -> None:
     rows = cost_capacity_rows(brief, figures)
     text = conclusion_sentences(brief, workload_rows(figures), rows)
     # 110 of 910 against 100 of 1010; of storage alone 100 of 100 against 110 of 800.
-    assert tells(text, "Best value: Two, 1.22×", "Of storage alone One, 7.27×"), text
+    assert tells(text, "Best value: Two, 1.22×", "of storage alone One, 7.27×"), text
     alone = [row for row in rows if row.is_of_storage_alone]
     assert [figure.text for figure in alone[0].figures] == ["0.250 EUR", "2.00 EUR"]
     noted = [figure.note for row in with_storage_alone_notes(rows) for figure in row.figures]

@@ -18,6 +18,7 @@ from iolab.core.resources import Resource, ResourceUse, RunResources
 from iolab.report.bottleneck import (
     bottleneck_sentence,
     bottlenecks_sentence,
+    leads_of_set_limits_sentence,
     recommended_step_text,
     rows_with_bottleneck_texts,
 )
@@ -297,3 +298,21 @@ def test_configurations_that_one_limit_holds_at_one_rate_are_told() -> None:
     assert tells(same, "Alpha and Beta are held at the same 1.50 k IOPS"), same
     for unlike in ((1600.0, 1599.0, 1598.0), (1500.0, 1400.0, 1300.0)):
         assert "same" not in sentence(unlike)
+
+
+def test_a_lead_between_limits_that_were_set_is_theirs() -> None:
+    use = ResourceUse(Resource.IO_LIMIT, "c1", HostRole.CLIENT, "sda reads", 0.98, 9000.0)
+    held_at = BottleneckDecision(BottleneckCause.IO_LIMIT, is_certain=True, limiting_use=use)
+    other = BottleneckDecision(BottleneckCause.PROCESSORS, is_certain=True, limiting_use=None)
+    rows = workload_rows((figure("one", 9000.0, title="w"), figure("two", 5000.0, title="w")))
+
+    def sentence(*decisions: BottleneckDecision) -> str:
+        found = [
+            BottleneckFinding(owner, "w", (), decision, jobs_busy(), None, VerdictLevel.VALID, ())
+            for owner, decision in zip(("one", "two"), decisions, strict=True)
+        ]
+        return leads_of_set_limits_sentence(rows, found)
+
+    assert sentence(held_at, held_at) == "w: the lead is that of the I/O limits that were set."
+    assert not sentence(held_at, other)
+    assert not sentence(held_at, replace(held_at, is_certain=False))

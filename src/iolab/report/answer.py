@@ -101,7 +101,11 @@ def build_answer(
     best_charts_section: ReportSection | None,
 ) -> BriefAnswer:
     """The first page of a brief with these best figures; `best_charts_section` draws them."""
-    from iolab.report.bottleneck import bottlenecks_sentence, rows_with_bottleneck_texts
+    from iolab.report.bottleneck import (
+        bottlenecks_sentence,
+        leads_of_set_limits_sentence,
+        rows_with_bottleneck_texts,
+    )
     from iolab.report.conclusion import conclusion_sentences
     from iolab.report.provenance import repeats_sentence, scale_sentence, verdicts_sentence
 
@@ -159,7 +163,15 @@ def build_answer(
             text
             for text in (
                 least_sufficient_load_sentence(best_figures),
-                bottlenecks_sentence(brief.study, brief.bottlenecks),
+                " ".join(
+                    filter(
+                        None,
+                        (
+                            bottlenecks_sentence(brief.study, brief.bottlenecks),
+                            leads_of_set_limits_sentence(rows, brief.bottlenecks),
+                        ),
+                    )
+                ),
                 not_in_study_sentence(brief),
             )
             if text and not conclusion.startswith(text)

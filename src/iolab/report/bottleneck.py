@@ -797,6 +797,30 @@ def _shared_bottleneck_sentences(
             )
 
 
+def leads_of_set_limits_sentence(
+    rows: Sequence[WorkloadRow], bottlenecks: Sequence[BottleneckFinding]
+) -> str:
+    """In which workloads a sure lead is between two limits that were set: it is no drive's."""
+    held = {
+        (finding.workload, finding.configuration)
+        for finding in bottlenecks
+        if finding.decision.is_certain
+        and finding.decision.cause in (BottleneckCause.IO_LIMIT, BottleneckCause.DISK_LIMIT)
+    }
+    titles = [
+        row.title
+        for row in rows
+        if row.has_supported_winner
+        and all(
+            figure is not None and (figure.workload, figure.configuration) in held
+            for figure in (row.best, row.next_best)
+        )
+    ]
+    return (
+        f"{list_text(titles)}: the lead is that of the I/O limits that were set." if titles else ""
+    )
+
+
 def _causes_with_workloads_or_counts_text(
     study: Study,
     selected_bottlenecks: Sequence[BottleneckFinding],

@@ -12,6 +12,7 @@ from iolab.report.bottleneck import bottlenecks_sentence, recommended_step_text
 from iolab.report.hardware import demonstration_answer_prefix
 from iolab.report.matrix import WorkloadRow
 from iolab.report.numbers import axis_name_text, ratio_text
+from iolab.report.value import COST
 
 if TYPE_CHECKING:
     from iolab.report.brief import Brief
@@ -59,6 +60,7 @@ def _best_value_for_money_sentence(brief: Brief, costs: Sequence[ConfigurationFi
     ends = "" if value.lead_interval is None else " to ".join(map(ratio_text, value.lead_interval))
     interval = f" ({ends})" if ends else ""
     lead = f"{ratio_text(value.lead_ratio)}{interval} the next best {what}"
+    parts = next((row.title for row in costs if row.title.startswith(f"{COST} of ")), "")
     turned = "".join(_best_value_of_storage_alone_suffix(row, best, titles) for row in rows[1:])
     if value.is_undecided:
         why = (
@@ -68,8 +70,10 @@ def _best_value_for_money_sentence(brief: Brief, costs: Sequence[ConfigurationFi
             if ends
             else "too few repeats to decide"
         )
-        return f"Best value: perhaps {name}, {lead}; {why}.{turned}"
-    return f"Best value: {name}, {lead}.{turned}"
+        return f"Best value: perhaps {name}, {lead}; {why}{turned}."
+    # Of two that differ by what is paid for, neither is the answer without that.
+    of_what = parts.removeprefix(COST) if turned else ""
+    return f"Best value: {name}, {lead}{of_what}{turned}."
 
 
 def _best_value_of_storage_alone_suffix(
@@ -81,9 +85,7 @@ def _best_value_of_storage_alone_suffix(
         return ""
     sure = "perhaps " if cost_capacity_row.is_undecided else ""
     name = titles.get(other, other)
-    return (
-        f" Of storage alone {sure}{name}, {ratio_text(cost_capacity_row.lead_ratio)} the next best."
-    )
+    return f"; of storage alone {sure}{name}, {ratio_text(cost_capacity_row.lead_ratio)}"
 
 
 def _machine_count_sentence(brief: Brief) -> str:

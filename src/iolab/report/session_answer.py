@@ -230,18 +230,31 @@ def _best_figures_answer(rows: Sequence[WorkloadRow], study: Study) -> StudyAnsw
     from_storage = [best for best in bests if not best.is_mostly_read_from_memory]
     bests = from_storage or bests
     are_indicative = all(best.verdict_level is VerdictLevel.INDICATIVE for best in bests)
-    texts = list(
+    pairs = [] if only else list(_read_and_write_pairs(bests, marks_indicative=not are_indicative))
+    paired = {figure for pair in pairs for figure in pair}
+    texts = [
+        f"{metric_value_text(read.value).removesuffix(' IOPS')} read and "
+        f"{metric_value_text(write.value).removesuffix(' IOPS')} {write.title[:1].lower()}"
+        f"{write.title[1:]}"
+        for read, write in pairs
+    ]
+    texts += list(
         _best_per_operation_texts(
-            bests,
+            [best for best in bests if best not in paired],
             with_workload_title=not only,
             marks_indicative=not are_indicative,
         )
     )
-    reached = f"{name} {verb} {list_text(texts)}."
+    reached = f"{name} {verb} {'; '.join(texts) if pairs else list_text(texts)}."
     if not from_storage:
         reached = f"{reached[:-1]}{FROM_MEMORY}"
         lost = f"{MORE_DATA}{lost}"
-    details = (lost.strip(), MEASURE_AGAIN if are_indicative else "")
+    doubts = [
+        f"{best.title} is {best.doubt_text}."
+        for best in best_figures_by_operation(bests)
+        if best.doubt_text
+    ]
+    details = (lost.strip(), *doubts, MEASURE_AGAIN if are_indicative else "")
     return StudyAnswer(reached, " ".join(filter(None, details)))
 
 
@@ -315,6 +328,24 @@ def _has_several_configurations(best_figures: Sequence[BestFigure]) -> bool:
     return len({figure.configuration for figure in best_figures}) > 1
 
 
+def _read_and_write_pairs(
+    best_figures: Sequence[BestFigure], *, marks_indicative: bool
+) -> Iterator[tuple[BestFigure, BestFigure]]:
+    """Figures that are no more than `Read IOPS` and `Write IOPS`, with nothing to say of either."""
+    bests = list(best_figures_by_operation(best_figures))
+    plain = {
+        best.title.lower(): best
+        for best in bests
+        if not best.is_paced
+        and not best.left_out_repeats_text
+        and not (marks_indicative and best.verdict_level is VerdictLevel.INDICATIVE)
+        and len([own for own in best_figures if own.value.unit == best.value.unit]) == 2
+    }
+    for noun in ("iops", "bandwidth", "latency"):
+        if f"read {noun}" in plain and f"write {noun}" in plain:
+            yield plain[f"read {noun}"], plain[f"write {noun}"]
+
+
 def _best_per_operation_texts(
     best_figures: Sequence[BestFigure],
     *,
@@ -339,9 +370,7 @@ def _best_per_operation_texts(
             else ""
         )
         paced = "paced: the load asks for no more" if figure.is_paced else ""
-        note = ", ".join(
-            filter(None, (context, paced, figure.left_out_repeats_text, figure.doubt_text, doubt))
-        )
+        note = ", ".join(filter(None, (context, paced, figure.left_out_repeats_text, doubt)))
         value = metric_value_text(figure.value)
         yield f"{value} ({note})" if note else value
 
