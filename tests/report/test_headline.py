@@ -256,6 +256,16 @@ def test_repeats_that_disagree_are_told_by_their_ratio_alone() -> None:
     assert objection_runs_text(found) == "all 2 runs"
 
 
+def test_a_first_repeat_is_named_beside_a_later_one_of_another_point() -> None:
+    first = result(1, 1.0, VerdictLevel.INDICATIVE)
+    later = replace(result(2, 1.0, VerdictLevel.INDICATIVE), repeat=2)
+    (found,) = merge_objections([first, later])
+    text = objection_runs_text(replace(found, session_run_count=6))
+    assert tells(text, "2 of 6 runs", "repeat 1", "repeat 2"), text
+    (alone,) = merge_objections([first])
+    assert "repeat" not in objection_runs_text(replace(alone, session_run_count=6))
+
+
 def test_other_sentences_are_not_hidden_by_a_range() -> None:
     run = result(1, 1.0, VerdictLevel.INDICATIVE)
     (check,) = run.verdict.objections

@@ -246,7 +246,12 @@ def _affected_runs_text(objection: Objection) -> str:
     if len(points) > NAMES_SHOWN:
         places = _point_texts_with_configurations(objection.runs, titles)
         return f"{runs}: {'; '.join(places)}" if len(places) <= NAMES_SHOWN else runs
-    return f"{runs}: {'; '.join(_point_with_repeats_text(own, titles) for own in points.values())}"
+    has_repeats = any(run.repeat > 1 for run in objection.runs)
+    places = tuple(
+        _point_with_repeats_text(own, titles, names_first_repeat=has_repeats)
+        for own in points.values()
+    )
+    return f"{runs}: {'; '.join(places)}"
 
 
 def _point_texts_with_configurations(
@@ -265,11 +270,19 @@ def _point_texts_with_configurations(
 
 
 def _point_with_repeats_text(
-    runs: Sequence[RunResult], configuration_titles: Mapping[str, str]
+    runs: Sequence[RunResult],
+    configuration_titles: Mapping[str, str],
+    *,
+    names_first_repeat: bool,
 ) -> str:
     """The only run of a point, or the point with how many of its repeats."""
     if len(runs) == 1:
-        return run_with_configuration_text(runs[0], configuration_titles)
+        text, name = (
+            run_with_configuration_text(runs[0], configuration_titles),
+            result_run_name_text(runs[0]),
+        )
+        is_first = names_first_repeat and runs[0].repeat == 1
+        return text.replace(name, f"{name}, repeat 1", 1) if is_first else text
     return (
         f"{run_with_configuration_text(replace(runs[0], repeat=1), configuration_titles)} "
         f"({counted_noun(len(runs), 'repeat')})"
