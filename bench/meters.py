@@ -26,7 +26,7 @@ from typing import Final, NamedTuple
 
 from tests.e2e.power.meters import PASSWORD, SNMP_OBJECT, Bmc, RedfishService, snmp_agent
 
-from iolab.core.power import MeterKind, MeterSpec
+from iolab.core.power import ExternalMeterKind, MeterSpec
 from iolab.hosts.meters import open_meter
 
 IOLAB: Final = Path(sys.executable).with_name("iolab")
@@ -98,7 +98,7 @@ def run(folder: Path, meters: list[MeterSpec], seconds: int, pace: str = "") -> 
             )
             if value
         }
-        | ({"cipher_suite": spec.cipher_suite} if spec.kind is MeterKind.DCMI else {})
+        | ({"cipher_suite": spec.cipher_suite} if spec.kind is ExternalMeterKind.DCMI else {})
         for spec in meters
     ]
     tables = ", ".join(
@@ -162,19 +162,19 @@ def main() -> None:
         program.write_text(PROGRAM, encoding="utf-8")
         command = (sys.executable, str(program))
         meters = [
-            MeterSpec(name="program", kind=MeterKind.COMMAND, command=command),
+            MeterSpec(name="program", kind=ExternalMeterKind.COMMAND, command=command),
             MeterSpec(
                 name="bmc",
-                kind=MeterKind.DCMI,
+                kind=ExternalMeterKind.DCMI,
                 address=f"127.0.0.1:{bmc.port}",
                 user="bench",
                 password_variable=VARIABLE,
                 cipher_suite=3,
             ),
-            MeterSpec(name="service", kind=MeterKind.REDFISH, address=service.url),
+            MeterSpec(name="service", kind=ExternalMeterKind.REDFISH, address=service.url),
             MeterSpec(
                 name="pdu",
-                kind=MeterKind.SNMP,
+                kind=ExternalMeterKind.SNMP,
                 address=f"127.0.0.1:{port}",
                 object_id=SNMP_OBJECT,
                 password_variable=VARIABLE,

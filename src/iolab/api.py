@@ -143,7 +143,7 @@ def _single_type_column(values: Sequence[ExportValue]) -> list[ExportValue]:
     return list(values)
 
 
-class _EvidenceTable(_DataFrameColumns, Record):
+class _RunDataTable(_DataFrameColumns, Record):
     """A table of evidence whose fields are its columns."""
 
     @property
@@ -152,7 +152,7 @@ class _EvidenceTable(_DataFrameColumns, Record):
         return asdict(self)
 
 
-class Intervals(_EvidenceTable):
+class Intervals(_RunDataTable):
     """What each host completed in each interval, a row for each operation.
 
     `seq` counts a host's intervals from 0; `end_real_ns` is the host's clock at the end of one,
@@ -169,7 +169,7 @@ class Intervals(_EvidenceTable):
     lat_sum_ns: Floats
 
 
-class Bins(_EvidenceTable):
+class Bins(_RunDataTable):
     """Latencies: `count` operations of an interval took from `lower_ns` to `upper_ns`."""
 
     host: Names
@@ -196,7 +196,7 @@ class Bins(_EvidenceTable):
         return Histogram(dense_counts(bins, self.count[of_it])).percentile_ns(percent)
 
 
-class Telemetry(_EvidenceTable):
+class Telemetry(_RunDataTable):
     """What the hosts did over each step, as rates: a row for each device, metric and moment.
 
     `real_ns` is the host's clock at the end of a step of `span_ns`; the metrics are those of

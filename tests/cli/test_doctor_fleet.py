@@ -22,7 +22,7 @@ from iolab.core.host import (
     ToolFacts,
 )
 from iolab.core.kubernetes import NO_VOLUME, PodFacts
-from iolab.core.power import MeterKind, MeterSpec, PowerBoundary
+from iolab.core.power import ExternalMeterKind, MeterSpec, PowerBoundary
 from iolab.core.run import PreRunActivity
 from iolab.errors import Fault, HostError, IolabError
 from iolab.hosts.barrier import HostOutcomes
@@ -166,7 +166,7 @@ def test_a_governor_that_is_slow_on_all_is_noted() -> None:
 
 def test_a_meter_that_cannot_be_read_is_a_fault_of_its_host() -> None:
     fault = Fault("The meter 'bmc' of host 'b' cannot be read: no answer.", "Try it by hand.")
-    bmc = MeterSpec(name="bmc", kind=MeterKind.DCMI)
+    bmc = MeterSpec(name="bmc", kind=ExternalMeterKind.DCMI)
     found = only(
         "power", host("a"), replace(host("b"), meters=(MeterReadingOrFault(bmc, fault=fault),))
     )
@@ -176,7 +176,7 @@ def test_a_meter_that_cannot_be_read_is_a_fault_of_its_host() -> None:
 
 
 def test_a_meter_that_can_be_read_is_told_with_its_watts() -> None:
-    pdu = MeterSpec(name="pdu", kind=MeterKind.SNMP, boundary=PowerBoundary.DRIVE)
+    pdu = MeterSpec(name="pdu", kind=ExternalMeterKind.SNMP, boundary=PowerBoundary.DRIVE)
     shown = MeterReadingOrFault(pdu, MeterReading(0, 12.5))
     found = only("power", host("a"), replace(host("b"), meters=(shown,)))
     assert (found.hosts, found.finding.state) == (("b",), FindingState.OK)

@@ -11,7 +11,7 @@ import pytest
 from bench.synthetic import make_record
 from msgspec.structs import replace
 
-from iolab.cli.live import LinesView, LiveView, PanelView, choose_live_view
+from iolab.cli.live import LinesView, LivePanelView, LiveView, choose_live_view
 from iolab.cli.progress import SessionProgress
 from iolab.core.events import (
     IntervalReported,
@@ -128,7 +128,7 @@ def terminal() -> Iterator[int]:
 def test_a_terminal_that_goes_away_ends_nothing() -> None:
     with terminal() as controller:
         view = choose_live_view(progress(), is_quiet=False)
-        assert isinstance(view, PanelView)
+        assert isinstance(view, LivePanelView)
         view.open()
         view.on_event(RunPreparing(RUN))
         os.close(controller)
@@ -148,7 +148,7 @@ def read_some(descriptor: int) -> bytes:
 
 def test_the_panel_shows_and_leaves_the_screen_as_it_was() -> None:
     with terminal() as controller:
-        view = PanelView(progress(), clock=lambda: 3.0)
+        view = LivePanelView(progress(), clock=lambda: 3.0)
         view.open()
         view.on_event(RunPreparing(RUN))
         view.show_message("a word above")

@@ -19,7 +19,7 @@ from iolab.cli.results import (
     objection_lines,
     result_lines,
 )
-from iolab.cli.session_screen import DetailSection, SessionScreen, session_screen_lines
+from iolab.cli.session_screen import DetailSection, SessionScreen, session_summary_lines
 from iolab.core.host import HostRole
 from iolab.core.metric import CheckResult, Metric, RunResult, Verdict, VerdictLevel
 from iolab.core.resources import Resource, ResourceUse, RunResources
@@ -213,7 +213,7 @@ def screen_lines(
     )
     parts = titled_session_details(results) if details else ()
     more = [DetailSection(title, lines) for title, lines in parts]
-    return session_screen_lines(screen, ["heading", ""], more, height)
+    return session_summary_lines(screen, ["heading", ""], more, height)
 
 
 @pytest.mark.parametrize("configurations", [("one",), ("one", "two", "three"), tuple("abcdef")])

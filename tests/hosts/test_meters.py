@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from iolab.core.power import MeterKind, MeterSpec
+from iolab.core.power import ExternalMeterKind, MeterSpec
 from iolab.hosts.meters import (
     MeterError,
     MeterReading,
@@ -27,7 +27,7 @@ def read(*command: str, count: int = 1) -> list[MeterReading | None]:
     """The first readings of a program that is a meter."""
 
     async def readings() -> list[MeterReading | None]:
-        meter = open_meter(MeterSpec(name="m", kind=MeterKind.COMMAND, command=command))
+        meter = open_meter(MeterSpec(name="m", kind=ExternalMeterKind.COMMAND, command=command))
         try:
             return [await meter.read() for _ in range(count)]
         finally:
@@ -152,7 +152,7 @@ def test_a_bmc_that_answers_something_else_is_told(answer: bytes, reason: str) -
         server = await asyncio.start_server(talk, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         address = f"http://127.0.0.1:{port}/redfish/v1/Chassis/1/Power"
-        meter = open_meter(MeterSpec(name="bmc", kind=MeterKind.REDFISH, address=address))
+        meter = open_meter(MeterSpec(name="bmc", kind=ExternalMeterKind.REDFISH, address=address))
         try:
             await meter.read()
         finally:
@@ -168,7 +168,11 @@ def test_a_bmc_that_answers_something_else_is_told(answer: bytes, reason: str) -
 def test_a_password_that_is_not_set_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BMC_PASSWORD", raising=False)
     spec = MeterSpec(
-        name="bmc", kind=MeterKind.DCMI, address="b", user="u", password_variable="BMC_PASSWORD"
+        name="bmc",
+        kind=ExternalMeterKind.DCMI,
+        address="b",
+        user="u",
+        password_variable="BMC_PASSWORD",
     )
     with pytest.raises(MeterError, match="no variable 'BMC_PASSWORD'"):
         open_meter(spec)
@@ -189,7 +193,7 @@ def redfish_reading(*answers: Callable[[int], bytes], requests: list[bytes]) -> 
         port = server.sockets[0].getsockname()[1]
         spec = MeterSpec(
             name="bmc",
-            kind=MeterKind.REDFISH,
+            kind=ExternalMeterKind.REDFISH,
             address=f"http://127.0.0.1:{port}/redfish/v1/Chassis/1/Power",
             user="bench",
             password_variable="BMC_PASSWORD",

@@ -18,7 +18,7 @@ from iolab.report.choice import choice_answer
 from iolab.report.conclusion import conclusion_sentences
 from iolab.report.matrix import workload_rows
 from iolab.report.page import build_report_page
-from iolab.report.value import cost_capacity_rows, with_storage_alone_notes
+from iolab.report.value import cost_capacity_rows, merge_storage_alone_rows_into_notes
 from tests.facts import tells
 from tests.report import shared
 from tests.report.priced import configuration, euros
@@ -129,7 +129,9 @@ def test_another_best_value_of_storage_alone_is_said() -> None:
     assert tells(text, "Best value: Two, 1.22×", "of storage alone One, 7.27×"), text
     alone = [row for row in rows if row.is_of_storage_alone]
     assert [figure.text for figure in alone[0].figures] == ["0.250 EUR", "2.00 EUR"]
-    noted = [figure.note for row in with_storage_alone_notes(rows) for figure in row.figures]
+    noted = [
+        figure.note for row in merge_storage_alone_rows_into_notes(rows) for figure in row.figures
+    ]
     assert [note for note in noted if note][:2] == [
         "storage alone 0.250 EUR",
         "storage alone 2.00 EUR",

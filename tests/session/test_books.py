@@ -36,14 +36,14 @@ def gone_on(known: TargetLedgerEntry, written: int) -> TargetLedgerEntry:
     """The account after a new segment has looked."""
     told: list[TargetLedger] = []
     books = SessionLedger(TargetLedger((known,)), told.append)
-    books.open_entry(SITE, TARGET, FACTS, look(written), 1 << 20)
+    books.begin_or_resume_entry(SITE, TARGET, FACTS, look(written), 1 << 20)
     assert told[-1].target("c1") == books.entry_of_target(SITE)
     return books.entry_of_target(SITE)
 
 
 def test_what_is_new_begins_with_nothing() -> None:
     books = SessionLedger(TargetLedger(), lambda _: None)
-    books.open_entry(SITE, TARGET, FACTS, look(5000), 1 << 20)
+    books.begin_or_resume_entry(SITE, TARGET, FACTS, look(5000), 1 << 20)
     account = books.entry_of_target(SITE)
     assert (account.written_bytes, account.counter_bytes, account.serial) == (0, 5000, "S5")
 
@@ -78,13 +78,13 @@ def test_files_of_a_new_segment_are_in_no_state_yet() -> None:
     folder = replace(SITE, device="")
     known = replace(KNOWN, serial=None, start_state_key="once", steady=(("a/b", True),))
     books = SessionLedger(TargetLedger((known,)), lambda _: None)
-    books.open_entry(folder, TARGET, FACTS, look(1000), 1 << 20)
+    books.begin_or_resume_entry(folder, TARGET, FACTS, look(1000), 1 << 20)
     assert (
         books.entry_of_target(folder).start_state_key,
         books.entry_of_target(folder).filled,
     ) == (None, 0.0)
     books.save_entries(replace(books.entry_of_target(folder), start_state_key="once", filled=2.0))
-    books.open_entry(folder, TARGET, FACTS, look(9000), 1 << 20)
+    books.begin_or_resume_entry(folder, TARGET, FACTS, look(9000), 1 << 20)
     account = books.entry_of_target(folder)
     assert (account.start_state_key, account.filled, account.foreign_bytes) == ("once", 2.0, 0)
 

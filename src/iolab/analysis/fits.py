@@ -46,7 +46,7 @@ def fit_load_findings(
     curves = (_fit_load_curve(study, search, log) for search in single_axis_searches)
     max_loads = _searches_with_objective(searches, Objective.MAX_LOAD)
     loads = (_max_load_finding(s, log) for s in max_loads if not s.axes)
-    listed = (_listed_load_finding(s, log) for s in max_loads if s.axes)
+    listed = (_max_listed_load_finding(s, log) for s in max_loads if s.axes)
     return LoadFindings(
         tuple(curve for curve in curves if curve is not None),
         tuple(
@@ -131,7 +131,9 @@ def _max_load_finding(search: SearchSpace, result_log: RunResultLog) -> MaxLoadF
     )
 
 
-def _listed_load_finding(search: SearchSpace, result_log: RunResultLog) -> ListedLoadFinding | None:
+def _max_listed_load_finding(
+    search: SearchSpace, result_log: RunResultLog
+) -> ListedLoadFinding | None:
     progress = ListedLoadProgress(search, result_log)
     if not progress.runs:
         return None

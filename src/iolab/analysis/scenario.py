@@ -98,7 +98,7 @@ class PerSecondHistograms:
         self._end_ns = scenario.phases[-1].end_real_ns
         self.seconds = max(math.floor((self._end_ns - self.start_ns) / NS_PER_S + 0.05), 1)
         self.streams: dict[tuple[int, int], Floats] = {}
-        self._lat_ns = _bin_latencies_ns(record)
+        self._lat_ns = _latency_of_each_histogram_bin_ns(record)
         moments = (m for e in scenario.events for m in (e.start_real_ns, e.undone_real_ns) if m)
         moments_s = sorted(map(self.seconds_since_first_phase, moments))
         self._spread_ios_over_seconds(record, moments_s)
@@ -272,7 +272,7 @@ class Silence(Record):
         return (min(self.end_ns, span.end_real_ns) - span.start_real_ns) / NS_PER_S
 
 
-def _bin_latencies_ns(record: RunRecord) -> Floats:
+def _latency_of_each_histogram_bin_ns(record: RunRecord) -> Floats:
     """What the I/Os of each bin took: of the last, which has all longer ones, the longest."""
     lat_ns = MIDDLE_NS.astype(np.float64)
     lat_ns[-1] = max(lat_ns[-1], _longest_io_ns(record))

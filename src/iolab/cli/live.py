@@ -193,7 +193,7 @@ def _live_load_lines(progress: SessionProgress, width: int, *, ascii_only: bool)
         # Files without contents move nothing, and a row of zeros would read like a fault.
         if name == "bandwidth" and progress.has_operation_rates and not any(series):
             continue
-        if name in ("latency", "p99") and not progress.has_latency:
+        if name in ("latency", "p99") and not progress.is_latency_reported_live:
             continue
         text = Text(f"{name:<{_LABEL}}", style=QUIET_STYLE)
         text.append(f"{value:>{_VALUE}}", style="bold")
@@ -273,7 +273,7 @@ class LiveView:
         """Leave the screen as it was; a second call does nothing."""
 
 
-class PanelView(LiveView):
+class LivePanelView(LiveView):
     """A panel that is redrawn in place on a terminal and gone when the session is over."""
 
     def __init__(self, progress: SessionProgress, clock: ControllerClock = time.monotonic) -> None:
@@ -411,7 +411,7 @@ def choose_live_view(initial_progress: SessionProgress, *, is_quiet: bool) -> Li
     """The view that fits standard error."""
     if is_quiet:
         return LiveView()
-    return PanelView(initial_progress) if sys.stderr.isatty() else LinesView(initial_progress)
+    return LivePanelView(initial_progress) if sys.stderr.isatty() else LinesView(initial_progress)
 
 
 def _run_metrics_text(result: RunResult) -> str:
@@ -435,7 +435,7 @@ def _load_of_second_and_eta_text(load: LoadSecond, progress: SessionProgress) ->
     rates = [f"{format_count(load.iops)} IOPS", format_rate_bytes(load.bw_bytes_per_s)]
     if progress.has_operation_rates:
         rates = [f"{format_count(load.iops)} ops/s"]
-    means = [f"mean {latency}"] if progress.has_latency else []
+    means = [f"mean {latency}"] if progress.is_latency_reported_live else []
     means += [f"p99 {format_ns(load.lat_ns_p99)}"] if load.lat_ns_p99 else []
     parts = [f"{load.elapsed_s:.0f} s", *rates, *means]
     if progress.cpu_busy_share_by_host:

@@ -290,7 +290,7 @@ class SessionProgress(Record):
         return self.run is not None and not self.run.point.data_set
 
     @property
-    def has_latency(self) -> bool:
+    def is_latency_reported_live(self) -> bool:
         """Whether the current run's engine tells latencies while it runs; db_bench does not."""
         return self.run is None or self.run.point.job.reports_live_latency
 

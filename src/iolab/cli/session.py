@@ -148,7 +148,7 @@ class SessionRecorder:
                     self._loading.start()
                 self._view.on_event(event)
             case RunFinished():
-                self._commit_run(event)
+                self._judge_commit_and_show_run(event)
             case LedgerChanged():
                 if self._writer is not None:
                     self._writer.write_ledger(event.ledger)
@@ -158,7 +158,7 @@ class SessionRecorder:
             case _:
                 self._view.on_event(event)
 
-    def _commit_run(self, event: RunFinished) -> None:
+    def _judge_commit_and_show_run(self, event: RunFinished) -> None:
         """Judge a run and commit it, then show it."""
         self._times.split_load_from_measure_phase(engine_seconds_of_record(event.record))
         self._times.begin_session_phase(JUDGE)
@@ -309,14 +309,14 @@ def run_session_and_print_results(request: SessionRequest, options: RunOptions) 
     """Run the session, print its results, and return the exit code."""
     if not _has_runs_left(request):
         request.open_writer({}).end_session_and_close(SessionStatus.DONE)
-        return _print_results(SessionStatus.DONE, options)
+        return _print_results_and_write_report(SessionStatus.DONE, options)
     forecast = forecast_verdicts(request.study, request.plan, study_kinds())
     for message in forecast.text_lines() if forecast.caps else ():
         _print_unless_quiet(wrap_for_terminal(one_line(message)), options)
     if (writes := request.create_write_forecaster().forecast()).depends_on_target_speed:
         _print_unless_quiet(wrap_for_terminal(f"Writes {writes.forecast_sentence}."), options)
     status = run_session_showing_progress(request, options)
-    return _print_results(status, options, forecast.too_short_run_cap)
+    return _print_results_and_write_report(status, options, forecast.too_short_run_cap)
 
 
 def run_session_showing_progress(request: SessionRequest, options: RunOptions) -> SessionStatus:
@@ -336,7 +336,7 @@ def run_session_showing_progress(request: SessionRequest, options: RunOptions) -
         view.close()
 
 
-def _print_results(
+def _print_results_and_write_report(
     status: SessionStatus,
     options: RunOptions,
     too_short_run_cap: VerdictCap | None = None,

@@ -86,7 +86,7 @@ class DetailSection(Record):
     renderables: Sequence[RenderableType]
 
 
-def session_screen_lines(
+def session_summary_lines(
     screen: SessionScreen,
     heading: Iterable[RenderableType],
     details: Iterable[DetailSection],

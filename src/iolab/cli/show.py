@@ -173,7 +173,7 @@ def print_session(
         results_with_recomputed_resources,
         session_heading_lines,
     )
-    from iolab.cli.session_screen import SessionScreen, session_screen_lines
+    from iolab.cli.session_screen import SessionScreen, session_summary_lines
     from iolab.registry import report_kinds
     from iolab.report.session_answer import session_answer
 
@@ -191,7 +191,7 @@ def print_session(
     )
     heading = session_heading_lines(reader, results, with_resume_hint=with_resume_hint)
     parts = _detail_sections(reader, results) if with_details else ()
-    print_lines(session_screen_lines(screen, heading, parts, result_lines_max()))
+    print_lines(session_summary_lines(screen, heading, parts, result_lines_max()))
 
 
 def _detail_sections(

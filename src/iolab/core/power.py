@@ -66,7 +66,7 @@ def meters_to_sum_for_machine(boundary: PowerBoundary, meter_names: Sequence[str
     return described[:1] or addable or others[:1]
 
 
-class MeterKind(StrEnum):
+class ExternalMeterKind(StrEnum):
     """How a meter that the kernel does not have is read, by the controller."""
 
     COMMAND = "command"
@@ -88,7 +88,7 @@ class MeterSpec(Record, kw_only=True):
     """
 
     name: str
-    kind: MeterKind
+    kind: ExternalMeterKind
     boundary: PowerBoundary = PowerBoundary.NODE
     command: tuple[str, ...] = ()
     address: str = ""
@@ -114,7 +114,7 @@ class MeterSettings(Record):
 
 def meter_interval_s(settings: MeterSettings, meter: MeterSpec) -> float | None:
     """The time between two readings of a meter; None of a program, which has a pace of its own."""
-    return None if meter.kind is MeterKind.COMMAND else settings.interval_s
+    return None if meter.kind is ExternalMeterKind.COMMAND else settings.interval_s
 
 
 def _power_metric_specs(boundary: PowerBoundary) -> Iterator[MetricSpec]:

@@ -245,7 +245,7 @@ class AnyJob(TaggedRecord):
         """Whether its engine goes on after errors, which only its last word tells of."""
         return False
 
-    def server_identity(self, server: Any) -> Mapping[str, object]:  # noqa: ANN401, ARG002 - a kind's own
+    def server_part_of_digest(self, server: Any) -> Mapping[str, object]:  # noqa: ANN401, ARG002 - a kind's own
         """What of the study's server makes a point another one."""
         return {}
 

@@ -155,7 +155,9 @@ class ReplicaServers:
         detail = f"{len(self._mirrors)} copies of guests' disks on other nodes"
         self._session.begin_session_phase(SessionPhase.LAY_OUT, None, detail, expected_s)
         (await gather_hosts(self._nodes.values(), self._start_nbd_servers)).results_or_raise()
-        (await gather_hosts(self._nodes.values(), self._fill_replicas_of_node)).results_or_raise()
+        (
+            await gather_hosts(self._nodes.values(), self._copy_images_of_node_to_replicas)
+        ).results_or_raise()
         (
             await gather_hosts(self._nodes.values(), self._require_replicas_fully_written)
         ).results_or_raise()
@@ -180,7 +182,7 @@ class ReplicaServers:
             argv = nbd_server_command(mirror, image, QEMU_NBD)
             self._servers[mirror.replica.export] = QemuRun.start(node.host, argv, node.folder)
 
-    async def _fill_replicas_of_node(self, node: Hypervisor) -> None:
+    async def _copy_images_of_node_to_replicas(self, node: Hypervisor) -> None:
         """Each image of this node's guests to its copies, one after the other."""
         for mirror in self._mirrors:
             if mirror.guest in node.guests:

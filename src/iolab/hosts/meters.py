@@ -23,7 +23,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from iolab.core.host import HostSpec
 from iolab.core.limits import NUMBER_MAX
-from iolab.core.power import MeterKind, MeterSpec
+from iolab.core.power import ExternalMeterKind, MeterSpec
 from iolab.errors import Fault, HostError
 from iolab.hosts.process import exit_and_stderr_text, kill_process_group, run_local_process
 from iolab.record import Record
@@ -440,9 +440,9 @@ def redfish_watts_and_time(document: Mapping[str, Any]) -> tuple[float, object]:
     )
 
 
-_READERS: Final[Mapping[MeterKind, Any]] = {
-    MeterKind.COMMAND: CommandMeter,
-    MeterKind.DCMI: DcmiMeter,
-    MeterKind.REDFISH: RedfishMeter,
-    MeterKind.SNMP: SnmpMeter,
+_READERS: Final[Mapping[ExternalMeterKind, Any]] = {
+    ExternalMeterKind.COMMAND: CommandMeter,
+    ExternalMeterKind.DCMI: DcmiMeter,
+    ExternalMeterKind.REDFISH: RedfishMeter,
+    ExternalMeterKind.SNMP: SnmpMeter,
 }

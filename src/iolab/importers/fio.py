@@ -37,7 +37,7 @@ from iolab.importers.fio_documents import (
     fio_entry_key,
     group_reports_by_run,
 )
-from iolab.importers.fio_figures import DIRECTIONS, DirectionSums, FioEntries
+from iolab.importers.fio_figures import DIRECTIONS, ConcurrentFioEntries, DirectionSums
 from iolab.importers.fio_units import (
     KB_BASE,
     is_option_on,
@@ -208,13 +208,13 @@ class _FioJob(Record):
     @property
     def runtime_s(self) -> float:
         """How long it ran; 0 where that is not told."""
-        return FioEntries(self.entries, self.options).runtime_s or 0.0
+        return ConcurrentFioEntries(self.entries, self.options).runtime_s or 0.0
 
     @property
     def run_start_and_end_ms(self) -> tuple[int, int] | None:
         """When it ran; None where its fio, before 3.36, does not tell."""
         starts = [rounded_number(entry.get("job_start")) or 0 for entry in self.entries]
-        runtime = FioEntries(self.entries, self.options).runtime_s
+        runtime = ConcurrentFioEntries(self.entries, self.options).runtime_s
         if not starts or min(starts) <= 0 or runtime is None:
             return None
         return min(starts), max(starts) + round(1000 * runtime)
@@ -224,7 +224,7 @@ class _FioJob(Record):
         """How many ran at once on one client."""
         jobs = max(
             (
-                FioEntries(entries, self.options).job_count
+                ConcurrentFioEntries(entries, self.options).job_count
                 for entries in self.entries_by_client.values()
             ),
             default=1,
@@ -298,7 +298,7 @@ class _FioRunReports(Record):
                 runs.append(self._foreign_run_of_jobs(phase, concurrent_jobs=[]))
         if not sums:
             return runs
-        claimed = FioEntries(tuple(sums[:1]), {}).figures()
+        claimed = ConcurrentFioEntries(tuple(sums[:1]), {}).figures()
         if not runs:
             # Some keep only the sum of a report.
             entry = {name: part for name, part in sums[0].items() if name != "hostname"}
@@ -359,7 +359,7 @@ class _FioRunReports(Record):
             first_run.details, claimed_totals=claimed_totals, summed_phase_count=phase_count
         )
         host = ImportedClientDetails(f"{self.file.name}: {ALL_CLIENTS}", claimed_totals)
-        runtime_s = FioEntries((entry,), {}).runtime_s
+        runtime_s = ConcurrentFioEntries((entry,), {}).runtime_s
         client = ImportedClient(ALL_CLIENTS, host, runtime_s=runtime_s)
         return replace(
             first_run,
@@ -381,7 +381,9 @@ class _FioRunReports(Record):
         if len(clients) == 1 and len(jobs) == 1:
             alone = len({fio_entry_key(entry)[:2] for entry in last.job_entries}) == 1
             clients = (self._client_with_logs(clients[0], first, is_only_job=alone),)
-        every = FioEntries(tuple(chain.from_iterable(job.entries for job in jobs)), options)
+        every = ConcurrentFioEntries(
+            tuple(chain.from_iterable(job.entries for job in jobs)), options
+        )
         buffered = {job.is_buffered for job in jobs}
         data = [job.data_bytes_per_client for job in jobs]
         flights = [job.max_in_flight_per_client for job in jobs]
@@ -423,7 +425,7 @@ class _FioRunReports(Record):
         """Entries that ran side by side on one client."""
         first = jobs[0]
         own = tuple(chain.from_iterable(job.entries_by_client.get(name, ()) for job in jobs))
-        entries = FioEntries(own, first.options)
+        entries = ConcurrentFioEntries(own, first.options)
         places = {FioEntryKey(job.name, job.group, name) for job in jobs}
         title = excerpt(_run_name(jobs), NAME_CHARACTERS)
         host = ImportedClientDetails(
@@ -454,13 +456,13 @@ class _FioRunReports(Record):
         )
 
     def _intervals_between_reports(
-        self, entry_keys: set[FioEntryKey], final_entries: FioEntries
+        self, entry_keys: set[FioEntryKey], final_entries: ConcurrentFioEntries
     ) -> Iterator[ImportedInterval]:
         """What was done between one report and the next."""
         rows = [
             (
                 report.written_ns,
-                FioEntries(
+                ConcurrentFioEntries(
                     tuple(
                         entry for entry in report.job_entries if fio_entry_key(entry) in entry_keys
                     ),
@@ -500,7 +502,7 @@ class _FioRunReports(Record):
             job.name,
             job.options,
             is_only_job=is_only_job,
-            lat_unit_ns=FioEntries(job.entries, job.options).latency_unit_ns,
+            lat_unit_ns=ConcurrentFioEntries(job.entries, job.options).latency_unit_ns,
         )
         # Some versions lose the last window of bins: such bins are of a part of the run.
         counts = {figure.operation: figure.count for figure in client.details.figures}
@@ -607,7 +609,7 @@ def _bytes_per_kb(fio_options: Mapping[str, str]) -> int:
 
 def _did_reach_size_limit(job: _FioJob) -> bool:
     """Whether it did all that it was to do: its run time was only a limit."""
-    done = FioEntries(job.entries, job.options).moved_bytes
+    done = ConcurrentFioEntries(job.entries, job.options).moved_bytes
     size = job.data_bytes_per_client
     return size is not None and done >= DONE_SHARE * size * len(job.entries_by_client)
 

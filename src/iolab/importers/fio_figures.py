@@ -56,7 +56,7 @@ class DirectionSums(NamedTuple):
     lat_sum_ns: float
 
 
-class FioEntries(Record):
+class ConcurrentFioEntries(Record):
     """Entries of a report that ran side by side, with the options of their job."""
 
     entries: tuple[JsonDict, ...]

@@ -108,9 +108,9 @@ class DbBenchImporter:
         heard = [
             section
             for stderr in beside
-            for section in _invocation_sections(file_set.mark_used_and_read(stderr))
+            for section in _db_bench_invocation_sections(file_set.mark_used_and_read(stderr))
         ]
-        parts = _invocation_sections(file)
+        parts = _db_bench_invocation_sections(file)
         paired = heard if len(heard) == len(parts) else []
         runs: list[ForeignRun] = []
         refused: ForeignFileError | None = None
@@ -141,7 +141,7 @@ class DbBenchImporter:
         return runs
 
 
-def _invocation_sections(file: ForeignFile) -> list[OutputSection]:
+def _db_bench_invocation_sections(file: ForeignFile) -> list[OutputSection]:
     """A section for each time that db_bench ran; standard output alone tells no version."""
     by_version, by_header = (
         split_into_sections(file, _VERSION_LINE),

@@ -44,7 +44,7 @@ from iolab.report.phrases import (
 )
 from iolab.report.session_answer import CHECK_CODES_SHOWN, confidence_line, study_answer
 from iolab.report.table import Table
-from iolab.report.value import cost_capacity_rows, with_storage_alone_notes
+from iolab.report.value import cost_capacity_rows, merge_storage_alone_rows_into_notes
 from iolab.text import counted_noun, list_text
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def build_answer(
         scale_sentence(brief.study),
     )
     conclusion = conclusion_sentences(brief, rows, costs)
-    other_rows = (*low_load_rows(brief), *with_storage_alone_notes(costs))
+    other_rows = (*low_load_rows(brief), *merge_storage_alone_rows_into_notes(costs))
     return BriefAnswer(
         answer=study_answer(
             brief.study,

@@ -28,7 +28,7 @@ from iolab.report.low_load import (
 from iolab.report.matrix import (
     WorkloadRow,
     axis_text_not_in_title,
-    best_figures_by_operation,
+    best_figures_by_unit_and_operation,
     repeats_range_text,
 )
 from iolab.report.numbers import (
@@ -159,13 +159,15 @@ def _best_facts(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> Itera
     """The best figure of each unit and operation, then those of the other rows."""
     every = [row.best for row in rows if row.best is not None]
     bests = [best for best in every if not best.noise_text] or every
-    for best in dict.fromkeys((*best_figures_by_operation(bests), *bests)):
+    for best in dict.fromkeys((*best_figures_by_unit_and_operation(bests), *bests)):
         value = metric_value_text(best.value)
         others = next(row for row in rows if best in row.figures)
-        yield FastFact(value, best.title, _best_fact_note(best, others, titles))
+        yield FastFact(value, best.title, _rival_and_doubts_note(best, others, titles))
 
 
-def _best_fact_note(best: BestFigure, workload_row: WorkloadRow, titles: Mapping[str, str]) -> str:
+def _rival_and_doubts_note(
+    best: BestFigure, workload_row: WorkloadRow, titles: Mapping[str, str]
+) -> str:
     """Whose it is, against what where there is another, and what speaks against it."""
     who = titles.get(best.configuration, "") if len(titles) > 1 else ""
     sound = [cell for cell in workload_row.figures if cell.is_quotable and cell is not best]

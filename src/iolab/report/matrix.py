@@ -921,7 +921,7 @@ def _operation_cell(
     )
 
 
-def best_figures_by_operation(best_figures: Sequence[BestFigure]) -> Iterator[BestFigure]:
+def best_figures_by_unit_and_operation(best_figures: Sequence[BestFigure]) -> Iterator[BestFigure]:
     """The best figure of each unit and operation, in the order of the figures.
 
     Figures of mixed operations stand where no other has their unit, and so do those that can only

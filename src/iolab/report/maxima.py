@@ -183,10 +183,10 @@ def _best_configurations_sentence(
         at = f" at {axis_values_text(best.axis_values)}" if best.axis_values else ""
         doubt = "" if best.is_not_invalid else ", invalid"
         sentences.append(f"{best.title}: {metric_value_text(best.value)}{who}{at}{doubt}")
-    return f"{first_statements_sentence(sentences)} {_worst_verdict_sentence(best_figures)}"
+    return f"{first_statements_sentence(sentences)} {_all_or_worst_verdict_sentence(best_figures)}"
 
 
-def _worst_verdict_sentence(best_figures: Sequence[BestFigureWithHosts]) -> str:
+def _all_or_worst_verdict_sentence(best_figures: Sequence[BestFigureWithHosts]) -> str:
     levels = {figure.best_value.verdict_level for figure in best_figures}
     judged = [level for level in levels if level is not None]
     if not judged:

@@ -187,7 +187,7 @@ def _largest_speedup_sentence(gain: LargestSpeedupFinding, names: ConfigurationN
 
 
 @finding_sentence.register
-def _win_loss_sentence(finding: WinLossFinding, names: ConfigurationNames) -> str:
+def _verdict_counts_sentence(finding: WinLossFinding, names: ConfigurationNames) -> str:
     words = {
         ComparisonVerdict.BETTER: "better in {}",
         ComparisonVerdict.WORSE: "worse in {}",

@@ -273,10 +273,12 @@ def utc_datetime(real_ns: int) -> datetime:
 
 def axis_values_text(axis_values: tuple[tuple[str, int | str], ...]) -> str:
     """A point's axis values for people: `iodepth 8, numjobs 4`; empty without an axis."""
-    return ", ".join(_axis_value_text(axis_name_text(name), value) for name, value in axis_values)
+    return ", ".join(
+        _axis_name_and_value_text(axis_name_text(name), value) for name, value in axis_values
+    )
 
 
-def _axis_value_text(name: str, value: int | str) -> str:
+def _axis_name_and_value_text(name: str, value: int | str) -> str:
     """`iodepth 8`; numbers with a unit have it behind: `1 VM per node`, `24 requests/s`."""
     if name == _AXIS_DISPLAY_NAMES["vms_per_node"] and isinstance(value, int):
         return f"{counted_noun(value, 'VM')} per node"

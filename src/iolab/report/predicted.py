@@ -152,7 +152,7 @@ def _prediction_evidence_table(
                 if outcome.measured_loads
                 else DASH
             ),
-            *_predicted_rate_cells(outcome),
+            *_predicted_rate_and_interval_cells(outcome),
             Cell(str(outcome.min_run_count) if outcome.min_run_count else DASH),
             Cell(outcome.prediction.law.value if outcome.prediction else DASH),
             Cell(prediction_caveat(outcome, requested_load.load)),
@@ -162,7 +162,7 @@ def _prediction_evidence_table(
     return Table(f"What is predicted from, at {title}", heads, rows)
 
 
-def _predicted_rate_cells(outcome: CurvePrediction) -> tuple[Cell, ...]:
+def _predicted_rate_and_interval_cells(outcome: CurvePrediction) -> tuple[Cell, ...]:
     prediction = outcome.prediction
     if prediction is None:
         return row_of_cells(DASH, DASH)
@@ -177,7 +177,7 @@ def _predicted_rates_table(title: str, outcomes: Sequence[CurvePrediction], brie
         (
             Cell(_predicted_curve_title(outcome, brief)),
             Cell(brief.series_styles[outcome.configuration].title),
-            *_predicted_rate_cells(outcome),
+            *_predicted_rate_and_interval_cells(outcome),
         )
         for outcome in outcomes
     )

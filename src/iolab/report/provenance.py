@@ -615,14 +615,18 @@ def _measured_durations_template(seconds: Sequence[float], asked_s: float) -> st
     return f"{asked} were asked for ({{}}), {low if low == high else f'{low} to {high}'} s measured"
 
 
-def _phases_duration_text(scenario: ScenarioPlan, measured_s: Sequence[float]) -> str:
+def _planned_and_measured_phases_text(
+    scenario: ScenarioPlan, first_phase_measured_s: Sequence[float]
+) -> str:
     """How long the phases of a run are, of which the first is measured as runs without any are."""
     least_s, most_s = scenario.min_duration_s, scenario.max_duration_s
     length = format_duration_s(most_s)
     if least_s < most_s:
         length = f"{format_duration_s(least_s)} to {length}, as witnesses end them"
     first = scenario.phases[0]
-    range_text = _measured_durations_template(measured_s, first.max_duration_s).format(first.id)
+    range_text = _measured_durations_template(first_phase_measured_s, first.max_duration_s).format(
+        first.id
+    )
     return f"phases of {length}; of the first, whose figures are the run's, {range_text}"
 
 
@@ -638,7 +642,7 @@ def _duration_and_warmup_rows(
                 "Duration",
                 _measured_durations_template(measured_s, method.runtime_s).format(kind)
                 if study.scenario is None
-                else _phases_duration_text(study.scenario, measured_s),
+                else _planned_and_measured_phases_text(study.scenario, measured_s),
             ),
             row_of_cells(
                 "Warm-up",

@@ -117,7 +117,7 @@ def _purchase_chart_group(
         "",  # the section says it
         charts_filling_page_width(figures),
         None,
-        _purchase_note(configurations),
+        _missing_divisors_and_currencies_note(configurations),
         (*(() if every is None else ((every, ""),)), (table, "")),
     )
 
@@ -166,7 +166,7 @@ def _left_out_configurations_note(titles: Sequence[str]) -> str:
     )
 
 
-def _purchase_note(configurations: Sequence[Configuration]) -> str:
+def _missing_divisors_and_currencies_note(configurations: Sequence[Configuration]) -> str:
     """What is missing, and why some amounts do not stand side by side."""
     titles = configuration_titles_by_id(configurations)
     notes = [

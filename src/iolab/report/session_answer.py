@@ -27,7 +27,7 @@ from iolab.report.choice import MEASURE_AGAIN, StudyAnswer, choice_answer
 from iolab.report.hardware import demonstration_answer_prefix
 from iolab.report.matrix import (
     WorkloadRow,
-    best_figures_by_operation,
+    best_figures_by_unit_and_operation,
     workload_rows,
 )
 from iolab.report.numbers import (
@@ -251,7 +251,7 @@ def _best_figures_answer(rows: Sequence[WorkloadRow], study: Study) -> StudyAnsw
         lost = f"{MORE_DATA}{lost}"
     doubts = [
         f"{best.title} is {best.doubt_text}."
-        for best in best_figures_by_operation(bests)
+        for best in best_figures_by_unit_and_operation(bests)
         if best.doubt_text
     ]
     details = (lost.strip(), *doubts, MEASURE_AGAIN if are_indicative else "")
@@ -332,7 +332,7 @@ def _read_and_write_pairs(
     best_figures: Sequence[BestFigure], *, marks_indicative: bool
 ) -> Iterator[tuple[BestFigure, BestFigure]]:
     """Figures that are no more than `Read IOPS` and `Write IOPS`, with nothing to say of either."""
-    bests = list(best_figures_by_operation(best_figures))
+    bests = list(best_figures_by_unit_and_operation(best_figures))
     plain = {
         best.title.lower(): best
         for best in bests
@@ -357,7 +357,7 @@ def _best_per_operation_texts(
     Figures of mixed operations stand where no other has their unit. Without `with_workload_title`
     the title of the study has the workload's; `marks_indicative` marks what is indicative.
     """
-    for figure in best_figures_by_operation(best_figures):
+    for figure in best_figures_by_unit_and_operation(best_figures):
         texts = (
             [f"at {text} {name}" for name, text in figure.latency_names_and_texts[:1]]
             if figure.value.unit in _OPERATIONS

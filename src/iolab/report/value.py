@@ -219,7 +219,7 @@ def cost_capacity_rows(
     return tuple(row for row in rows if row is not None)
 
 
-def with_storage_alone_notes(
+def merge_storage_alone_rows_into_notes(
     rows: Sequence[ConfigurationFiguresRow],
 ) -> list[ConfigurationFiguresRow]:
     """The rows of the matrix: those of storage alone are notes of those of the whole."""

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from iolab.core.events import Notice, SessionPhase
-from iolab.core.power import MILLIWATTS_PER_WATT, MeterKind, MeterSpec
+from iolab.core.power import MILLIWATTS_PER_WATT, ExternalMeterKind, MeterSpec
 from iolab.core.run import IdleSpan, MeterFault, PlannedRun
 from iolab.hosts.barrier import gather_hosts
 from iolab.hosts.device_counters import take_disks_snapshot_and_sample
@@ -128,7 +128,7 @@ class MeterWatch:
                     continue
                 if reading is not None:
                     self._readings.append((host_name, spec, reading))
-                if spec.kind is not MeterKind.COMMAND:  # a program has a pace of its own
+                if spec.kind is not ExternalMeterKind.COMMAND:  # a program has a pace of its own
                     await asyncio.sleep(self._settings.interval_s)
         finally:
             await meter.close()

@@ -224,7 +224,7 @@ class PhaseRunner:
                 await self._sleep_until(next_ns)
                 self._current_phase = (phase, next_ns)
                 self._session.emit(ScenarioNotice(f"Phase '{phase.id}' begins.", phase.id))
-                await self._cancel_events_not_begun(phase.id)
+                await self._cancel_late_events_to_undo_in(phase.id)
                 await self._undo_all(
                     [undo for undo in self._undos if undo.event.undo_phase == phase.id],
                     [event for event in self._neighbour_events if event.undo_phase == phase.id],
@@ -281,7 +281,7 @@ class PhaseRunner:
             events = self._plan.events_of_phase(later[0].id)
             self._schedule_events([event for event in events if event.neighbour], end_ns)
 
-    async def _cancel_events_not_begun(self, undo_phase: str) -> None:
+    async def _cancel_late_events_to_undo_in(self, undo_phase: str) -> None:
         """Those that are to be undone when that phase begins: nobody would undo them later."""
         for event in self._plan.events:
             task = self._event_tasks.get(event.id)

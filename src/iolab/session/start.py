@@ -85,9 +85,9 @@ class HostStartTime(Record):
 
 
 async def wait_out_settle_time(
-    session: SessionContext, run: PlannedRun, deducted_watch_s: float = 0.0
+    session: SessionContext, run: PlannedRun, following_watch_s: float = 0.0
 ) -> None:
-    """Let the target come to rest after the run before, but for its last `deducted_watch_s`.
+    """Let the target come to rest after the run before, but for its last `following_watch_s`.
 
     It rests since that run's load ended, while that is judged and committed, and since all was
     written for this one. Nothing is waited for before the first run of a session.
@@ -96,7 +96,7 @@ async def wait_out_settle_time(
     if session.settle_timer.rest_since_ns is None or session.stop.is_requested:
         return
     rested_s = (session.clock.mono_ns() - session.settle_timer.rest_since_ns) / NS_PER_S
-    seconds = session.study.method.settle_s - rested_s - deducted_watch_s
+    seconds = session.study.method.settle_s - rested_s - following_watch_s
     if seconds > 0:
         session.begin_session_phase(SessionPhase.SETTLE, run, "the target comes to rest", seconds)
         await session.stop.sleep(seconds)

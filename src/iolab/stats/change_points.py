@@ -62,16 +62,16 @@ def level_noise_sd(values: Floats, noisier_part: Floats | None = None) -> float:
     """
     if values.size < 2:
         return 0.0
-    steps = _centred_steps(values)
+    steps = _differences_less_median(values)
     sigma = _mad_standard_deviation(steps)
     rho = _autocorrelation(steps, sigma)
     if noisier_part is not None and noisier_part.size > 1:
-        sigma = max(sigma, _mad_standard_deviation(_centred_steps(noisier_part)))
+        sigma = max(sigma, _mad_standard_deviation(_differences_less_median(noisier_part)))
     # Steps have the variance 2 (1 - rho), means of n values (1 + rho) / (1 - rho) / n.
     return float(sigma * np.sqrt((1.0 + rho) / 2.0) / (1.0 - rho))
 
 
-def _centred_steps(values: Floats) -> Floats:
+def _differences_less_median(values: Floats) -> Floats:
     steps = np.diff(values)
     return np.asarray(steps - np.median(steps))
 

@@ -239,7 +239,7 @@ def usl_contention_and_coherency(load: float, sigma: float, kappa: float) -> flo
 
 
 def fit_usl(
-    loads: Sequence[float], rates: Sequence[float], relative_half_widths: Sequence[float]
+    loads: Sequence[float], rates: Sequence[float], tolerated_relative_residuals: Sequence[float]
 ) -> UslFit:
     """Fit the law to measured rates with those relative 95 % half-widths.
 
@@ -251,7 +251,7 @@ def fit_usl(
     ends = [_levenberg_marquardt(n, y, start) for start in _STARTS]
     best = min(ends, key=lambda end: _soft_l1_loss(_usl_residuals(n, y, end)))
     residuals = np.abs(_usl_residuals(n, y, best))
-    describes = bool((residuals <= _FITS_WITHIN * np.array(relative_half_widths)).all())
+    describes = bool((residuals <= _FITS_WITHIN * np.array(tolerated_relative_residuals)).all())
     gamma, sigma, kappa = math.exp(best[0]), float(best[1]), float(best[2])
     return UslFit(gamma, sigma, kappa, float(residuals.max()), describes)
 

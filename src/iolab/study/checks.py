@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from iolab.core.configuration import AxisSampling, Objective
 from iolab.core.host import HostRole, HostTransport
-from iolab.core.power import MeterKind
+from iolab.core.power import ExternalMeterKind
 from iolab.core.target_state import PurgeMethod
 from iolab.core.workload import BY_LATENCY, HOSTS_AXIS, VMS_PER_NODE_AXIS, AnyJob, Direction
 from iolab.study.document import KeyPath, StudyDocument
@@ -44,16 +44,16 @@ from iolab.text import counted_noun, list_text, quote_value, suggestion
 
 TARGET: Final = "target"
 
-REQUIRED_METER_KEYS: Final[Mapping[MeterKind, tuple[str, ...]]] = {
-    MeterKind.COMMAND: ("command",),
-    MeterKind.DCMI: ("address", "user", "password_variable"),
-    MeterKind.REDFISH: ("address",),
-    MeterKind.SNMP: ("address", "object_id"),
+REQUIRED_METER_KEYS: Final[Mapping[ExternalMeterKind, tuple[str, ...]]] = {
+    ExternalMeterKind.COMMAND: ("command",),
+    ExternalMeterKind.DCMI: ("address", "user", "password_variable"),
+    ExternalMeterKind.REDFISH: ("address",),
+    ExternalMeterKind.SNMP: ("address", "object_id"),
 }
-OPTIONAL_METER_KEYS: Final[Mapping[MeterKind, tuple[str, ...]]] = {
-    MeterKind.REDFISH: ("user", "password_variable", "ca_file"),
-    MeterKind.SNMP: ("password_variable", "scale"),
-    MeterKind.DCMI: ("cipher_suite",),
+OPTIONAL_METER_KEYS: Final[Mapping[ExternalMeterKind, tuple[str, ...]]] = {
+    ExternalMeterKind.REDFISH: ("user", "password_variable", "ca_file"),
+    ExternalMeterKind.SNMP: ("password_variable", "scale"),
+    ExternalMeterKind.DCMI: ("cipher_suite",),
 }
 URL_PREFIXES: Final = ("http://", "https://")
 COMMON_METER_KEYS: Final = ("name", "kind", "boundary")
@@ -377,7 +377,7 @@ def _meter_element_faults(host: HostTable) -> Iterator[ElementFault]:
         valid = {*required, *OPTIONAL_METER_KEYS.get(meter.kind, ()), *COMMON_METER_KEYS}
         for key in sorted(meter.model_fields_set - valid):
             yield ElementFault(("meters",), f"{title} with {key}", f"Leave {key} out.")
-        if meter.kind is MeterKind.REDFISH and not meter.address.startswith(URL_PREFIXES):
+        if meter.kind is ExternalMeterKind.REDFISH and not meter.address.startswith(URL_PREFIXES):
             has = f"{title} at {quote_value(meter.address)}"
             yield ElementFault(("meters",), has, "Give its URL, as in 'https://bmc1.example'.")
 

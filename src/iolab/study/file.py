@@ -16,7 +16,7 @@ from iolab.core.engine import EngineName
 from iolab.core.host import HostRole, HostTransport
 from iolab.core.limits import ENDPOINTS_MAX, SLOW_IOS_MAX
 from iolab.core.object_store import DEFAULT_REGION, Addressing, EndpointChoice, PayloadSigning
-from iolab.core.power import MeterKind, PowerBoundary
+from iolab.core.power import ExternalMeterKind, PowerBoundary
 from iolab.core.stopping import PRESETS, StoppingPresetName, StoppingRuleSettings
 from iolab.core.study import AnswerKind, FailurePolicy, MethodKind, RunOrder
 from iolab.core.target_state import NO_PRECONDITION, PurgeMethod, RestorePolicy
@@ -384,7 +384,7 @@ class MeterTable(StudyTable):
     """An element of `meters` of a host: a power meter that its kernel does not have."""
 
     name: Id
-    kind: Annotated[MeterKind, values.choice_value(MeterKind, "kinds of meter")]
+    kind: Annotated[ExternalMeterKind, values.choice_value(ExternalMeterKind, "kinds of meter")]
     boundary: Annotated[PowerBoundary, values.choice_value(PowerBoundary, "boundaries")] = (
         PowerBoundary.NODE
     )

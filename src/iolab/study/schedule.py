@@ -198,7 +198,7 @@ def _build_point(
         "workload": workload.id,
         "axis": axis_values,
         "job": _non_default_values(job),
-        **job.server_identity(study.server),
+        **job.server_part_of_digest(study.server),
         # What most studies do without is left out, so that their digests stay.
         **({"host_numjobs": own} if own else {}),
         **({"rotate": study.target.rotate} if reads and study.target.rotate else {}),

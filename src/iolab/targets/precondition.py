@@ -363,7 +363,9 @@ class Preconditioner:
             )
             region = self._used_target_bytes(workdir, target)
             facts = self._workdirs.facts_of_workdir(workdir, self._facts)
-            self._ledger.open_entry(workdir, target, facts, snapshots[workdir.name], region)
+            self._ledger.begin_or_resume_entry(
+                workdir, target, facts, snapshots[workdir.name], region
+            )
             after = self._ledger.entry_of_target(workdir)
             if before is not None and after.foreign_bytes > before.foreign_bytes:
                 size = format_bytes(after.foreign_bytes - before.foreign_bytes)
@@ -456,7 +458,10 @@ class Preconditioner:
             )
         else:
             self._ledger.save_entries(
-                *(_refilled_entry(self._ledger.entry_of_target(workdir)) for workdir in workdirs)
+                *(
+                    _entry_with_past_overwritten(self._ledger.entry_of_target(workdir))
+                    for workdir in workdirs
+                )
             )
         if purge in (PurgeMethod.FSTRIM, PurgeMethod.RECREATE):
             await self._workdirs.lay_out_configuration_again(run)
@@ -575,7 +580,7 @@ def _purged_entry(entry: TargetLedgerEntry) -> TargetLedgerEntry:
     return replace(entry, filled=0.0, written_bytes=0, foreign_bytes=0, unknown=None, steady=())
 
 
-def _refilled_entry(entry: TargetLedgerEntry) -> TargetLedgerEntry:
+def _entry_with_past_overwritten(entry: TargetLedgerEntry) -> TargetLedgerEntry:
     """The entry of a target that is written over whole: what was there before matters no more.
 
     Bytes are counted from here on where they were not known.

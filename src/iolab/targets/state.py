@@ -44,7 +44,7 @@ class SessionLedger:
         self._opened: set[str] = set()
 
     def entry_of_target(self, workdir: WorkDirectory) -> TargetLedgerEntry:
-        """The entry of a work directory that was opened by `open_entry`."""
+        """The entry of a work directory that was opened by `begin_or_resume_entry`."""
         entry = self._ledger.target(workdir.target_key)
         if entry is None:
             raise ValueError(f"no entry of {workdir.target_key}")
@@ -66,7 +66,7 @@ class SessionLedger:
         self._ledger = replace(self._ledger, rounds=(*self._ledger.rounds, rounds))
         self._on_change(self._ledger)
 
-    def open_entry(
+    def begin_or_resume_entry(
         self,
         workdir: WorkDirectory,
         target: Target,

@@ -293,7 +293,7 @@ class WorkDirectories:
         settings = self._context.study.target
         made: dict[str, HostFacts] = {}
 
-        async def open_target_folder(target: Target) -> None:
+        async def open_work_directory(target: Target) -> None:
             host = self._context.hosts[target.host]
             host_facts = facts_by_target[target.key]
             if settings.make_xfs:
@@ -316,7 +316,7 @@ class WorkDirectories:
         if settings.make_xfs and wanted:
             hosts = "1 host" if len(wanted) == 1 else f"each of {len(wanted)} hosts"
             self._context.begin_session_phase(SessionPhase.LAY_OUT, None, f"an XFS on {hosts}")
-        outcomes = await gather_hosts(wanted, open_target_folder)
+        outcomes = await gather_hosts(wanted, open_work_directory)
         if made:
             self._created_file_systems |= made
             self._context.emit(FilesystemsCreated(tuple(made.items())))

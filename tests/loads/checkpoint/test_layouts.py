@@ -183,7 +183,7 @@ def test_other_ranks_restore_each_byte_once(readers: int, clients: int) -> None:
 
 
 def test_memory_and_space_are_those_of_the_fullest_host() -> None:
-    assert job(shrink=1).buffer_bytes_per_client(1) == 8 * 4 * 128 * MIB
+    assert job(shrink=1).in_flight_bytes_max_per_client(1) == 8 * 4 * 128 * MIB
     assert job(shrink=1).largest_client_space_bytes(8) == 2_007_565_312 + 12_045_637_632
     large = job(
         model="llama3-405b",

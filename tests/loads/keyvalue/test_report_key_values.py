@@ -20,7 +20,7 @@ from iolab.loads.keyvalue.tables import (
 from iolab.registry import report_kinds
 from iolab.report.best import BestFigure
 from iolab.report.brief import Brief
-from iolab.report.matrix import best_figures_by_operation
+from iolab.report.matrix import best_figures_by_unit_and_operation
 from iolab.report.narrative import linked_finding_sentences
 from iolab.report.numbers import metric_value_text
 from iolab.report.page import ReportPage, build_report_page
@@ -343,7 +343,7 @@ def test_readers_that_a_writer_seems_to_help_are_noise(rocks: KeySource) -> None
         assert (reads.noise_text, bool(written.noise_text)) == ("", is_noise)
         if is_noise:
             assert tells(written.noise_text, "2.00×", metric_value_text(rate), "noise")
-            (best,) = best_figures_by_operation((reads, written))
+            (best,) = best_figures_by_unit_and_operation((reads, written))
             assert best is reads
 
 

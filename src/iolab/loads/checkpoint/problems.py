@@ -155,7 +155,7 @@ def request_buffer_memory_faults(
             ):
                 continue
             clients = len(study.configuration(point.configuration).hosts)
-            needed = job.buffer_bytes_per_client(clients)
+            needed = job.in_flight_bytes_max_per_client(clients)
             if needed > MEMORY_SHARE * memory:
                 message = (
                     f"Host {quote_value(target.host)} has {format_bytes(memory)} of memory, and "

@@ -131,8 +131,8 @@ class CheckpointStudyKind(LoadStudyKind):
             clients = _client_count(study, point)
             yield (
                 f"{point.title_text}: {counted_noun(job.ranks // clients, 'rank')} on each host, "
-                f"{format_bytes(job.largest_client_space_bytes(clients))} in files and "
-                f"{format_bytes(job.buffer_bytes_per_client(clients))} in requests at the most"
+                f"{format_bytes(job.largest_client_space_bytes(clients))} in files and at most "
+                f"{format_bytes(job.in_flight_bytes_max_per_client(clients))} in requests"
             )
 
 

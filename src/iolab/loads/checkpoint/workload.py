@@ -139,7 +139,7 @@ class CheckpointJob(AnyJob, Record, tag="checkpoint"):
             return self.ranks // client_count if client_count > 1 else 0
         return self.rank_shift % self.ranks
 
-    def buffer_bytes_per_client(self, client_count: int) -> int:
+    def in_flight_bytes_max_per_client(self, client_count: int) -> int:
         """Memory that the requests of one client take."""
         return max(
             self.rank_count_of_phase(phase)

@@ -94,7 +94,7 @@ class IoDriver(ProcessDriver):
         """See `ProcessDriver`; then the files are looked at once more."""
         await super().measure(session, run, host_runs, counters)
         if self.phase_runner is not None and isinstance(self._files, NativeEngine):
-            await self._read_back_after_scenario(
+            await self._read_back_into_phase_runner(
                 self.phase_runner, session, run, host_runs, self._files
             )
         if session.study.telemetry.recorded_ios and isinstance(self._files, NativeEngine):
@@ -109,7 +109,7 @@ class IoDriver(ProcessDriver):
 
         await run_on_each_host(host_runs, set_file_identity_check_of_host)
 
-    async def _read_back_after_scenario(
+    async def _read_back_into_phase_runner(
         self,
         phase_runner: PhaseRunner,
         session: SessionContext,

@@ -299,7 +299,7 @@ _PROBLEMS_BY_ENGINE: Final[
 }
 
 
-def _natively_supported_options(workload: FileTable) -> dict[str, str]:
+def _fio_option_texts_native_engine_supports(workload: FileTable) -> dict[str, str]:
     """Those of them that it can do."""
     return {
         name: text
@@ -310,7 +310,7 @@ def _natively_supported_options(workload: FileTable) -> dict[str, str]:
 
 def _conflicting_option_element_faults(workload: FileTable) -> Iterator[ElementFault]:
     """Keys that each engine knows, and that mean another load together, or that only fio takes."""
-    options = _natively_supported_options(workload)
+    options = _fio_option_texts_native_engine_supports(workload)
     yield from _thinktime_element_faults(workload, options)
     yield from _offset_element_faults(workload, options)
     yield from _polling_element_faults(workload, options)
@@ -387,7 +387,7 @@ def _verify_element_faults(
     workload: FileTable, *, is_target_filled_first: bool
 ) -> Iterator[ElementFault]:
     """What cannot be verified: blocks without a stamp of their own, or with several."""
-    options = _natively_supported_options(workload)
+    options = _fio_option_texts_native_engine_supports(workload)
     hint = "Leave one of them out."
     if workload.rw.has_trims:
         yield ElementFault(

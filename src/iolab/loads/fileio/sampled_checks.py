@@ -352,7 +352,7 @@ def _device_io_count_answers_of_group(
     direction: Direction,
     claimed_io_count: int,
 ) -> Iterator[CheckAnswer]:
-    done, merged = _largest_io_and_merge_counts(
+    done, merged = _io_and_merge_counts_of_widest_host(
         view, host_indexes, byte_counts.device_names, direction
     )
     if not done:
@@ -496,7 +496,7 @@ def _largest_unsplit_io_bytes(view: RunView, byte_counts: DeviceByteCounts) -> i
     return min(stated) if stated and len(stated) == len(names) else None
 
 
-def _largest_io_and_merge_counts(
+def _io_and_merge_counts_of_widest_host(
     view: RunView, host_indexes: list[int], device_names: Sequence[str], direction: Direction
 ) -> tuple[int, int | None]:
     """I/Os and merges of those devices; each host took its looks itself, so the widest saw all."""

@@ -37,7 +37,7 @@ from iolab.loads.keyvalue.db_bench.engine import (
 )
 from iolab.loads.keyvalue.db_bench.evidence import fill_faults
 from iolab.loads.keyvalue.db_bench.output import DbBenchOutput, parse_db_bench_output
-from iolab.loads.keyvalue.db_bench.run import parse_table_shape, table_shape_faults
+from iolab.loads.keyvalue.db_bench.run import parse_sst_dump_properties, table_shape_faults
 from iolab.loads.keyvalue.table import PROGRAMS
 from iolab.loads.keyvalue.workload import (
     DatabaseSpec,
@@ -334,7 +334,7 @@ async def _read_table_shape_with_sst_dump(
         output_limit_bytes=command.output_limit_bytes,
         success_codes=_ANY_CODE,
     )
-    return parse_table_shape(raw)
+    return parse_sst_dump_properties(raw)
 
 
 async def _copy_and_inspect_user_database(

@@ -316,7 +316,7 @@ class YcsbDriver(LoadDriver):
         job = YcsbJob.require_type(run.point.job)
 
         async def insert_all_records() -> None:
-            store = self._ycsb_store(session, "")
+            store = self._ycsb_store_settings(session, "")
             records = split_records(job.records, len(host_runs))
             await insert_records(
                 session,
@@ -339,14 +339,14 @@ class YcsbDriver(LoadDriver):
         """What this client is to run."""
         host_run.command = build_measurement_command(
             job,
-            self._ycsb_store(session, database_copy_folder(host_run.workdir)),
+            self._ycsb_store_settings(session, database_copy_folder(host_run.workdir)),
             self._tools.install_found_before(host_run.workdir).kit,
             ycsb_work_folder(host_run.workdir),
             seconds=seconds,
             log_prefix=LATENCY_LOG_PREFIX,
         )
 
-    def _ycsb_store(self, session: SessionContext, database_folder: str) -> YcsbStore:
+    def _ycsb_store_settings(self, session: SessionContext, database_folder: str) -> YcsbStore:
         settings = server_settings_or_embedded(session.study)
         if self._server is None:
             return YcsbStore(settings.kind, database=database_folder)

@@ -320,7 +320,7 @@ class YcsbJob(AnyJob, Record, tag="ycsb"):
     memory_bytes: int | None = None
     options: tuple[tuple[str, str], ...] = ()
 
-    def server_identity(self, server: ServerConfig | None) -> Mapping[str, object]:
+    def server_part_of_digest(self, server: ServerConfig | None) -> Mapping[str, object]:
         """What of the server makes a point another one: its kind, and how it answers.
 
         Where it runs, in which version and with what memory is of the target, which a study

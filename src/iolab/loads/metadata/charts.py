@@ -158,7 +158,7 @@ def iteration_rates_chart(
                 y = top + NAME_ROOM + LINE * line + LINE / 2 - 3
                 color = styles[point.configuration].color
                 marks += _iteration_markers(own, point, y, color)
-                text = _mean_rate_label(own, point, points)
+                text = _axis_values_and_mean_rate_label(own, point, points)
                 ends += [LineEndLabel(text, y, color)] if text != DASH else []
     left_out = len(points) - len(drawn)
     mean = "; beside it stands the arithmetic mean of a row, in operations a second" if ends else ""
@@ -208,7 +208,7 @@ def _iteration_markers(
     return marks
 
 
-def _mean_rate_label(
+def _axis_values_and_mean_rate_label(
     statistics: OperationStatistics, point: PointStatistics, points: Sequence[PointStatistics]
 ) -> str:
     """The mean, before it what tells the points of a configuration apart; none where invalid."""

@@ -169,10 +169,10 @@ def _point_needing_most_inodes(plan: Plan, configuration_id: str) -> Point | Non
         for point in plan.points
         if point.configuration == configuration_id and isinstance(point.job, MetadataJob)
     ]
-    return max(points, key=_needed_inodes_and_bytes, default=None)
+    return max(points, key=_needed_inodes_and_bytes_per_client, default=None)
 
 
-def _needed_inodes_and_bytes(point: Point) -> tuple[int, int]:
+def _needed_inodes_and_bytes_per_client(point: Point) -> tuple[int, int]:
     """Inodes and bytes that one client needs."""
     job = point.job
     return (
@@ -187,7 +187,9 @@ def _inodes_or_space_fault(
 ) -> Fault | None:
     if point is None:
         return None
-    inodes, space = (need * len(targets_on_file_system) for need in _needed_inodes_and_bytes(point))
+    inodes, space = (
+        need * len(targets_on_file_system) for need in _needed_inodes_and_bytes_per_client(point)
+    )
     first = targets_on_file_system[0]
     where = f"{quote_value(first.target.path)} on host {quote_value(first.target.host)}"
     if len(targets_on_file_system) > 1:

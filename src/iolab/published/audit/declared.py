@@ -93,7 +93,7 @@ class _ElementExpressionScope:
             result = self.figure_range(ast.unparse(node))
         return result if result and 0 < result.low <= result.high < math.inf else None
 
-    def arithmetic_text(self, expression: str) -> str:
+    def expression_with_figures_text(self, expression: str) -> str:
         """An expression with figures in place of their names."""
         text = _NAME.sub(lambda name: printed_figure_text(self.printed_value(name[0])), expression)
         single = _NAME.fullmatch(expression)
@@ -116,7 +116,7 @@ def _audit_declared_relation(
         nearest = max(computed, key=lambda text: computed[text].high)
     else:
         nearest = min(computed, key=lambda text: stated.relative_gap_to(computed[text]))
-    arithmetic, element = figures.arithmetic_text(nearest), figures.element
+    arithmetic, element = figures.expression_with_figures_text(nearest), figures.element
     name, printed = nested_key_text(key), printed_figure_text(figures.printed_value(key))
     if relation.at_most:
         fine = stated.low <= computed[nearest].high

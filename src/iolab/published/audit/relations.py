@@ -81,7 +81,7 @@ class AuditOutcome(Record):
 
 
 class FigureComparison(Record):
-    """A stated figure, as it is `printed`, and what the `arithmetic_text` makes of others."""
+    """A stated figure, as it is `printed`, and what its expression makes of others."""
 
     rule: str
     subject: str
@@ -89,7 +89,7 @@ class FigureComparison(Record):
     stated: FigureRange
     computed: FigureRange
     unit: str
-    arithmetic_text: str = ""
+    expression_with_figures_text: str = ""
     where: str = ""
 
 
@@ -115,7 +115,11 @@ def figure_outcome(figure: FigureComparison) -> AuditOutcome:
     """The outcome of one figure against what others make of it."""
     verdict = agreement_of_ranges(figure.stated, figure.computed)
     computed = range_text(figure.computed, figure.unit)
-    how = f"{figure.arithmetic_text} = {computed}" if figure.arithmetic_text else computed
+    how = (
+        f"{figure.expression_with_figures_text} = {computed}"
+        if figure.expression_with_figures_text
+        else computed
+    )
     if verdict is Agreement.AGREES:
         message = f"{figure.printed} is what the other figures give ({how})."
     else:

@@ -154,7 +154,7 @@ def telemetry_panels(
                 metric_series_on_grid(disks, "temperature_c"), "device"
             ),
         ),
-        Panel("Power", "W", _power_panel_lines(record, series, grid)),
+        Panel("Power", "W", _power_lines_by_boundary(record, series, grid)),
     )
     return tuple(panel for panel in panels if panel.lines)
 
@@ -281,7 +281,7 @@ def _server_panels(
     )
 
 
-def _power_panel_lines(
+def _power_lines_by_boundary(
     record: RunRecord, series: Sequence[CounterSeries], grid: TimeGrid
 ) -> tuple[PanelLine, ...]:
     """Watts of each boundary: the meters that count of each machine that the figures are of."""

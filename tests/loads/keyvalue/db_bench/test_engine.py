@@ -26,7 +26,7 @@ from iolab.loads.keyvalue.db_bench.engine import (
 )
 from iolab.loads.keyvalue.db_bench.evidence import bench_run_faults, fill_faults
 from iolab.loads.keyvalue.db_bench.output import DbBenchOutput, parse_db_bench_output
-from iolab.loads.keyvalue.db_bench.run import parse_table_shape, table_shape_faults
+from iolab.loads.keyvalue.db_bench.run import parse_sst_dump_properties, table_shape_faults
 from iolab.loads.keyvalue.table import DB_BENCH_OPTIONS, PROGRAMS
 from iolab.loads.keyvalue.workload import DatabaseSpec, DbBenchJob
 from tests.recorded import recorded
@@ -227,7 +227,7 @@ def test_a_cell_that_is_as_asked_for_has_no_fault(name: str, job: DbBenchJob) ->
 def test_a_load_that_is_as_asked_for_has_no_fault(block_bytes: int) -> None:
     loaded = replace(LOADED, block_bytes=block_bytes)
     assert fill_faults(golden(f"load-{block_bytes}"), loaded) == ()
-    shape = parse_table_shape(raw(f"sst-{block_bytes}.txt"))
+    shape = parse_sst_dump_properties(raw(f"sst-{block_bytes}.txt"))
     assert shape is not None
     assert (shape.files, shape.entries) == (1, 60000)
     assert table_shape_faults(shape, loaded) == ()
@@ -354,20 +354,20 @@ def test_a_load_that_is_not_as_asked_for_says_why(old: bytes, new: bytes, messag
 
 def test_the_files_tell_what_the_database_is() -> None:
     other = replace(LOADED, keys=120000, value_bytes=512, block_bytes=16384)
-    faults = table_shape_faults(parse_table_shape(raw("sst-4096.txt")), other)
+    faults = table_shape_faults(parse_sst_dump_properties(raw("sst-4096.txt")), other)
     numbers = [[int(one) for one in fault.split() if one.isdigit()] for fault in faults]
     assert numbers == [[60000, 120000], [16, 1024, 16, 512], [4200, 16384]]
-    small = table_shape_faults(parse_table_shape(raw("sst-16384.txt")), LOADED)
+    small = table_shape_faults(parse_sst_dump_properties(raw("sst-16384.txt")), LOADED)
     assert "blocks of 15695 bytes" in small[0]
     packed = raw("sst-4096.txt").replace(b"algo: NoCompression", b"algo: Snappy")
-    assert table_shape_faults(parse_table_shape(packed), LOADED) == (
+    assert table_shape_faults(parse_sst_dump_properties(packed), LOADED) == (
         "the database is compressed: Snappy",
     )
 
 
 def test_several_files_are_added_up() -> None:
     two = raw("sst-4096.txt") + raw("sst-16384.txt")
-    shape = parse_table_shape(two)
+    shape = parse_sst_dump_properties(two)
     assert shape is not None
     assert (shape.files, shape.entries, shape.compression) == (2, 120000, ("NoCompression",))
-    assert parse_table_shape(two[: len(two) - 1400]) is None
+    assert parse_sst_dump_properties(two[: len(two) - 1400]) is None

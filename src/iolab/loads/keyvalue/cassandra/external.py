@@ -29,7 +29,7 @@ from iolab.loads.keyvalue.cassandra.server import (
     require_rows,
     table_comment,
 )
-from iolab.loads.keyvalue.cassandra.tools import TABLE, CassandraToolRunner, SchemaReply
+from iolab.loads.keyvalue.cassandra.tools import TABLE, KitJavaToolRunner, SchemaReply
 from iolab.loads.keyvalue.java import (
     YCSB_VERSION,
     InstallKit,
@@ -62,7 +62,7 @@ class ExternalServer(KeyValueServer):
     def __init__(self, settings: ServerSettings, kits: InstallKit = install_java_kit_jars) -> None:
         self._settings = settings
         self._kits = kits
-        self._tools: CassandraToolRunner | None = None
+        self._tools: KitJavaToolRunner | None = None
         self._loaded: RecordSet | None = None
         self._is_table_ours = False
         self._keeps_table = False
@@ -123,7 +123,7 @@ class ExternalServer(KeyValueServer):
 
     async def _get_or_install_tool_runner(
         self, session: SessionContext, workdir: WorkDirectory
-    ) -> CassandraToolRunner:
+    ) -> KitJavaToolRunner:
         """Java and iolab's tools on the host that asks, once for each connection to it."""
         if self._tools is None or self._tools.host is not workdir.host:
             await find_java(workdir.host, self._settings.java, oldest_release=OLDEST_JAVA)
@@ -134,14 +134,14 @@ class ExternalServer(KeyValueServer):
                 workdir.dir,
                 lambda text: session.emit(Notice(text)),
             )
-            self._tools = CassandraToolRunner(workdir.host, self._settings, jars)
+            self._tools = KitJavaToolRunner(workdir.host, self._settings, jars)
         return self._tools
 
     async def _rebuild_or_verify_table(
         self,
         session: SessionContext,
         run: PlannedRun,
-        tools: CassandraToolRunner,
+        tools: KitJavaToolRunner,
         schema: SchemaReply,
         record_set: RecordSet,
         record_inserter: RecordInserter,
@@ -189,7 +189,7 @@ class ExternalServer(KeyValueServer):
         self._has_warned = True
 
     async def _count_or_estimate_rows(
-        self, tools: CassandraToolRunner, record_set: RecordSet
+        self, tools: KitJavaToolRunner, record_set: RecordSet
     ) -> RowCount:
         return await count_table_rows(tools, self.addresses, record_set.records)
 

@@ -20,8 +20,8 @@ from iolab.loads.keyvalue.cassandra.node_host import (
     ServerProcess,
 )
 from iolab.loads.keyvalue.cassandra.tools import (
-    CassandraToolRunner,
     CountersReply,
+    KitJavaToolRunner,
     parse_tool_reply,
 )
 from iolab.loads.keyvalue.databases import remove_folder
@@ -126,7 +126,7 @@ class CassandraNode:
     def __init__(
         self,
         plan: CassandraNodePlan,
-        tools: CassandraToolRunner,
+        tools: KitJavaToolRunner,
         interval_ms: int,
         on_counters: Callable[[CountersReply], None],
     ) -> None:

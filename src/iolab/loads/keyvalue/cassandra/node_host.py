@@ -19,7 +19,7 @@ from iolab.hosts.remote_process import KILL_LIMIT_S, start_remote_process
 from iolab.loads.keyvalue.cassandra.tools import (
     FIRST_PORT,
     PORTS_TRIED,
-    CassandraToolRunner,
+    KitJavaToolRunner,
     PreflightReply,
 )
 from iolab.loads.keyvalue.java import (
@@ -210,7 +210,7 @@ def java_version_and_support_text(java: JavaInstallation, version: CassandraVers
 class CassandraHostSetup(Record):
     """What a node is started with on one host; `java_version_text` is told in records."""
 
-    tool_runner: CassandraToolRunner
+    tool_runner: KitJavaToolRunner
     jars: tuple[str, ...]
     java_version_text: str
     storage_port: int
@@ -234,7 +234,7 @@ async def _install_and_check_node_host(
     require_java_that_starts_cassandra(java, version, host.name)
     own = await kits(host, JavaKitName.YCSB, YCSB_VERSION, workdir.dir, notify)
     jars = await kits(host, JavaKitName.CASSANDRA, version.text, workdir.dir, notify)
-    tools = CassandraToolRunner(host, settings, own)
+    tools = KitJavaToolRunner(host, settings, own)
     preflight = await tools.run_node_preflight()
     storage_port, jmx_port = _require_storage_and_jmx_ports(preflight, settings, host.name)
     if not version.supports_java(java):

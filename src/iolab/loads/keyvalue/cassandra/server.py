@@ -13,7 +13,7 @@ from msgspec.structs import asdict, replace
 from iolab.core.run import CacheDropProof, PlannedRun
 from iolab.errors import EngineError
 from iolab.hosts.telemetry import CounterCollector
-from iolab.loads.keyvalue.cassandra.tools import TABLE, CassandraToolRunner, RowsReply, SchemaReply
+from iolab.loads.keyvalue.cassandra.tools import TABLE, KitJavaToolRunner, RowsReply, SchemaReply
 from iolab.loads.keyvalue.workload import ServerRunDetails, ServerSettings, YcsbJob
 from iolab.record import Record
 from iolab.session.context import SessionContext
@@ -189,7 +189,7 @@ async def count_rows_adaptively(count_sample: SampleCounter, record_count: int) 
 
 
 async def count_table_rows(
-    tools: CassandraToolRunner, addresses: tuple[str, ...], record_count: int
+    tools: KitJavaToolRunner, addresses: tuple[str, ...], record_count: int
 ) -> RowCount:
     """The rows of the cluster's table."""
     return await count_rows_adaptively(
@@ -212,7 +212,7 @@ def require_rows(row_count: RowCount, record_count: int, table: str, hint: str) 
 
 
 async def create_table(
-    tools: CassandraToolRunner, addresses: tuple[str, ...], record_set: RecordSet
+    tools: KitJavaToolRunner, addresses: tuple[str, ...], record_set: RecordSet
 ) -> None:
     """A table of iolab's own for those records, in a keyspace as the settings have it."""
     await tools.run_schema_action(

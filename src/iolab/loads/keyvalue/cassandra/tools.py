@@ -190,7 +190,7 @@ class CounterRelay:
         self._to = None
 
 
-class CassandraToolRunner(Record):
+class KitJavaToolRunner(Record):
     """The tools on one host: Java, the jars of iolab's kit for YCSB, and the study's settings."""
 
     host: Host

@@ -76,7 +76,7 @@ rate of a few ms is noise."""
 _NONE: Final = np.zeros(0, dtype=np.int16)
 
 
-def parse_table_shape(sst_dump_output: bytes) -> TableShape | None:
+def parse_sst_dump_properties(sst_dump_output: bytes) -> TableShape | None:
     """The properties of all files added up; None when there is no file or an output is cut."""
     text = sst_dump_output[:STREAM_BYTES_MAX].decode("utf-8", "replace")
     files = [dict(_PROPERTY.findall(part)) for part in text.split("Table Properties:")[1:]]
