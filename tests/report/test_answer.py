@@ -635,7 +635,7 @@ def test_why_there_is_no_interval_depends_on_how_many_repeats_there_are() -> Non
         (figure("one", 1e3, 0.02), figure("one", 1e3, 0.4), figure("one", 1e3, None))
     )
     assert "1 of 3 have too few repeats" in mixed
-    assert "1 of 3 have repeats too far apart" in mixed
+    assert "1 of 3 have repeats too far apart for an interval" in mixed
 
 
 def test_how_many_repeats_a_figure_has_is_said_only_where_all_are_done() -> None:

@@ -395,9 +395,7 @@ def _interval_widths_suffix(best_figures: Sequence[BestFigure]) -> str:
     if percent_text(least) != percent_text(most):
         reach = f"±{percent_text(least)} to {reach}"
     few = "".join(
-        f"; {len(titles)} of {len(sound)} have "
-        f"{'too few repeats for an interval' if why == TOO_FEW_REPEATS else why}"
-        f"{_titles_suffix_if_few(titles)}"
+        f"; {len(titles)} of {len(sound)} have {why} for an interval{_titles_suffix_if_few(titles)}"
         for why, titles in lacking.items()
     )
     return f" 95 % intervals of the figures: {reach}{few}."
