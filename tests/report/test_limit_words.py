@@ -21,6 +21,7 @@ from iolab.report.bottleneck import (
     leads_of_set_limits_sentence,
     recommended_step_text,
     rows_with_bottleneck_texts,
+    small_share_text,
 )
 from iolab.report.matrix import workload_rows
 from iolab.report.phrases import ConfigurationNames
@@ -214,6 +215,14 @@ def test_processors_that_others_hold_ask_for_no_more_of_them() -> None:
     assert step(0.9) != step(0.19)
     assert "Add" in step(0.9)
     assert "Add" not in step(0.19)
+
+
+def test_a_share_next_to_nothing_has_no_digits() -> None:
+    assert [small_share_text(share) for share in (2.8e-9, 2e-4, 0.0)] == [
+        "< 0.01 %",
+        "0.02 %",
+        "0 %",
+    ]
 
 
 @pytest.mark.parametrize(

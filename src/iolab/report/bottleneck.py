@@ -124,6 +124,9 @@ _RATE_LIMIT_CAUSES: Final = (
 _SET_LIMIT_CAUSES: Final = (BottleneckCause.IO_LIMIT, BottleneckCause.DISK_LIMIT)
 """Limits on a rate that somebody set."""
 
+SMALL_SHARE: Final = 1e-4
+"""A share below this has no digits in a table: none of them is of use."""
+
 _CAUSE_NAMES: Final[Mapping[BottleneckCause, str]] = {
     BottleneckCause.DEVICE: "device",
     BottleneckCause.DEVICE_OPEN: "load or device",
@@ -1277,7 +1280,12 @@ def _cause_without_device_text(finding: BottleneckFinding) -> str:
 
 def _resource_share_text(finding: BottleneckFinding, resource: Resource) -> str:
     use = finding.resources.busiest_use(resource)
-    return DASH if use is None or use.share is None else percent_text(use.share)
+    return DASH if use is None or use.share is None else small_share_text(use.share)
+
+
+def small_share_text(share: float) -> str:
+    """A share in a table's cell: `< 0.01 %` for what is next to nothing."""
+    return "< 0.01 %" if 0 < share < SMALL_SHARE else percent_text(share)
 
 
 def _busiest_resource_with_host_text(finding: BottleneckFinding, resource: Resource) -> str:
@@ -1294,7 +1302,7 @@ def _device_latency_share_cell_text(finding: BottleneckFinding) -> str:
         if finding.resources.concurrency
         else None
     )
-    return DASH if share is None else percent_text(share)
+    return DASH if share is None else small_share_text(share)
 
 
 def _in_flight_of_requested_text(finding: BottleneckFinding) -> str:

@@ -269,4 +269,4 @@ def _phase_objection_code_and_text(
     code = found[0][0].code
     phases = dict.fromkeys(str(phase) for objection, phase in found if objection.code == code)
     others = " or ".join(list_text(list(phases)).rsplit(" and ", 1))
-    return code, f"Its run is {verdict_level.value} by {others}."
+    return code, f"Its run is {verdict_level.value} because of phase {others}."
