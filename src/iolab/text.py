@@ -101,7 +101,7 @@ def counted_noun(number: int, singular: str, plural: str | None = None) -> str:
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
-def counted_word(number_text: str, plural: str) -> str:
+def number_text_with_noun(number_text: str, plural: str) -> str:
     """A written number with a noun in the plural, which a 1 turns to the singular: `1.2 k runs`."""
     is_one = number_text == "1" and plural.endswith("s") and "/" not in plural
     return f"{number_text} {plural.removesuffix('s') if is_one else plural}"

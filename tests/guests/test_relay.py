@@ -150,7 +150,7 @@ def test_a_reader_that_reads_may_be_given_any_amount() -> None:
 
 def test_the_loss_of_the_node_ends_it() -> None:
     async def act(relay: SocketRelay, _: Peer, host: Host) -> None:
-        host.mark_lost("was cut off")
+        host.end_as_lost("was cut off")
         await relay.ended.wait()
         assert await relay.reader.read() == b""
 

@@ -210,7 +210,7 @@ def test_a_host_that_is_lost_after_the_last_run_is_reached_again_and_swept() -> 
 
     def lose_host_at_the_end(event: Event) -> None:
         if isinstance(event, RunFinished) and len(stage.records) == len(stage.plan.runs):
-            stage.hosts["c2"].mark_lost("it ended")
+            stage.hosts["c2"].end_as_lost("it ended")
 
     stage.notes = Notes(lose_host_at_the_end)
     stage.play()

@@ -89,7 +89,7 @@ class RunResultLog:
         """The runs of a point."""
         return list(self._points.get(point_digest, {}).values())
 
-    def usable_run_count(self, point_digest: str) -> int:
+    def run_count_on_steady_ground(self, point_digest: str) -> int:
         """How many runs of a point count towards its repeats: none that moved ground spoilt."""
         return sum(
             1
@@ -237,7 +237,7 @@ class RepeatCountRule:
         few = {
             p.digest
             for p in alive
-            if result_log.usable_run_count(p.digest) < min_repeats
+            if result_log.run_count_on_steady_ground(p.digest) < min_repeats
             or self._lacks_second_publishable_run(result_log, p, most)
         }
         vague = {digest for digest, half in wide.items() if half > method.target_half_width}
@@ -245,7 +245,9 @@ class RepeatCountRule:
             point
             for point in alive
             if point.digest in few
-            or (point.digest in vague and result_log.usable_run_count(point.digest) < most)
+            or (
+                point.digest in vague and result_log.run_count_on_steady_ground(point.digest) < most
+            )
         ]
 
     def _lacks_second_publishable_run(
@@ -254,7 +256,7 @@ class RepeatCountRule:
         """Whether a point has a sound run but no second, so that it would have no interval."""
         sound = sum(is_publishable(run) for run in result_log.runs_of_point(point.digest))
         wanted = min(2, self._study.method.repeats)
-        return 0 < sound < wanted and result_log.usable_run_count(point.digest) < max_runs
+        return 0 < sound < wanted and result_log.run_count_on_steady_ground(point.digest) < max_runs
 
 
 class LoadCurveDecisionGroup:
@@ -280,13 +282,15 @@ class LoadCurveDecisionGroup:
         load = None if axis is None else axis.next_load()
         if load is not None:
             return (alive[load],)
-        measured = [point for point in alive.values() if result_log.usable_run_count(point.digest)]
+        measured = [
+            point for point in alive.values() if result_log.run_count_on_steady_ground(point.digest)
+        ]
         if self._study.method.chooses_repeats_by_results:
             return self._repeats.points_to_repeat(result_log, measured)
         return [
             p
             for p in measured
-            if result_log.usable_run_count(p.digest) < self._study.method.repeats
+            if result_log.run_count_on_steady_ground(p.digest) < self._study.method.repeats
         ]
 
 

@@ -435,7 +435,7 @@ def _server_or_guest_setting_differences(
 
 
 def _may_use_study_server(side: ComparisonSide) -> bool:
-    return any(point.job.may_use_study_server for point in side.points.values())
+    return any(point.job.may_use_server_table for point in side.points.values())
 
 
 def _sorted_own_job_counts_of_hosts(host_numjobs: tuple[tuple[str, int], ...]) -> tuple[int, ...]:

@@ -468,7 +468,8 @@ def per_cost_and_capacity_findings(
                 rank=place + 1,
                 ranked_count=len(ranked),
                 is_certain=all(
-                    _low_or_value(offer.value) > _high_or_value(other.value) for other in behind
+                    _low_or_minus_infinity(offer.value) > _high_or_infinity(other.value)
+                    for other in behind
                 ),
                 verdict_level=max(levels, key=lambda level: level.rank, default=None),
                 run_keys=offer.dividend.run_keys,
@@ -566,10 +567,10 @@ def _is_knee_at_adverse_interval_ends(
     if short is None or long is None:
         return False
     least, most = (
-        _low_or_value(lower_load_point.metrics[rate_metric_key]),
-        _high_or_value(higher_load_point.metrics[rate_metric_key]),
+        _low_or_minus_infinity(lower_load_point.metrics[rate_metric_key]),
+        _high_or_infinity(higher_load_point.metrics[rate_metric_key]),
     )
-    before, after = _high_or_value(short), _low_or_value(long)
+    before, after = _high_or_infinity(short), _low_or_minus_infinity(long)
     if not (least > 0 and most < math.inf and 0 < before < math.inf and after > 0):
         return False
     more = WORTHWHILE_GAIN_SHARE * math.log(
@@ -603,14 +604,16 @@ def _whole_fleet_points_by_workload_and_configuration_ids(
 def _do_intervals_overlap(first: PointSummary, second: PointSummary, metric_key: str) -> bool:
     """Whether the intervals of both meet; without intervals nothing is known to differ."""
     a, b = first.metrics[metric_key], second.metrics[metric_key]
-    return _low_or_value(a) <= _high_or_value(b) and _low_or_value(b) <= _high_or_value(a)
+    return _low_or_minus_infinity(a) <= _high_or_infinity(b) and _low_or_minus_infinity(
+        b
+    ) <= _high_or_infinity(a)
 
 
-def _low_or_value(metric: Metric) -> float:
+def _low_or_minus_infinity(metric: Metric) -> float:
     return -math.inf if metric.low is None else metric.low
 
 
-def _high_or_value(metric: Metric) -> float:
+def _high_or_infinity(metric: Metric) -> float:
     return math.inf if metric.high is None else metric.high
 
 

@@ -76,7 +76,7 @@ TRIM_KEYS: Final = _prefixed_metric_keys("trim_")
 """Those that results of trims have besides."""
 
 
-def metrics_from_values(
+def metrics_or_unknown_by_key(
     keys: Iterable[str], value_by_key: Mapping[str, float | None]
 ) -> dict[str, Metric]:
     """A metric for each key, in their order; one that is not among the values has none."""
@@ -111,7 +111,7 @@ def _metrics_of_pooled_hosts(
             for key, value in _rates_and_latencies(load_sums, host_indexes, used).items():
                 values[f"{prefix}{key}"] = value
     trims = TRIM_KEYS if Direction.TRIM in directions else ()
-    return metrics_from_values((*METRIC_KEYS, *trims), values)
+    return metrics_or_unknown_by_key((*METRIC_KEYS, *trims), values)
 
 
 def _rates_and_latencies(

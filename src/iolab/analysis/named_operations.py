@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 from iolab.analysis.kinds import Facts, LoadAnalysis
 from iolab.analysis.metrics import (
     latency_statistics,
-    metrics_from_values,
+    metrics_or_unknown_by_key,
     percentiles_with_intervals,
 )
 from iolab.analysis.sums import OperationSums, sum_operations_in_window
@@ -73,7 +73,7 @@ class OperationsView(RunView, Record, dict=True):
         place = self.operations_in_sums.index(operation)
         return Histogram(self.operation_sums.bins[list(host_indexes), place].sum(axis=0))
 
-    def latency_values(
+    def latency_mean_percentiles_and_max(
         self, host_indexes: Sequence[int], operation: OperationEnum, percentiles: Percentiles
     ) -> dict[str, float | None]:
         """Mean, percentiles and maximum of an operation's latencies, by their keys."""
@@ -158,4 +158,4 @@ class OperationsAnalysis(LoadAnalysis[ViewT], ABC):
             for key in self.operation_keys
             if key in values or not self.omits_operations_not_done
         ]
-        return metrics_from_values(keys, values) | own
+        return metrics_or_unknown_by_key(keys, values) | own

@@ -375,21 +375,21 @@ class _MeasuredConfigurations(Record):
             for kind, names in self._workloads_by_kind().items()
         }
 
-    def performance_with_equal_kinds(self, rates: Rates) -> Scores:
+    def performance_weighing_kinds_equally(self, rates: Rates) -> Scores:
         """The geometric mean of all kinds of performance, each counting once."""
         return _geometric_mean_scores(list(self.scores_by_kind(rates).values()))
 
-    def performance_with_equal_workloads(self, rates: Rates) -> Scores:
+    def performance_weighing_workloads_equally(self, rates: Rates) -> Scores:
         """The same where each workload counts once."""
         return _geometric_mean_scores(list(rates.values()))
 
-    def value_for_money_with_equal_kinds(self, rates: Rates) -> Scores:
+    def value_weighing_kinds_equally(self, rates: Rates) -> Scores:
         """Performance for money."""
-        return self._per_cost(self.performance_with_equal_kinds(rates))
+        return self._per_cost(self.performance_weighing_kinds_equally(rates))
 
-    def value_for_money_with_equal_workloads(self, rates: Rates) -> Scores:
+    def value_weighing_workloads_equally(self, rates: Rates) -> Scores:
         """The same where each workload counts once."""
-        return self._per_cost(self.performance_with_equal_workloads(rates))
+        return self._per_cost(self.performance_weighing_workloads_equally(rates))
 
     def shares_of_best(
         self, scores_by_side: Mapping[str, Mapping[str, float]]
@@ -487,15 +487,15 @@ def recommendations(study: Study, best: Sequence[BestPointFinding]) -> Iterator[
         yield _performance_recommendation(
             field,
             BuyerNeed.PERFORMANCE,
-            field.performance_with_equal_kinds,
-            field.performance_with_equal_workloads,
+            field.performance_weighing_kinds_equally,
+            field.performance_weighing_workloads_equally,
         )
         if field.cost_thousands_by_configuration:
             yield _performance_recommendation(
                 field,
                 BuyerNeed.VALUE,
-                field.value_for_money_with_equal_kinds,
-                field.value_for_money_with_equal_workloads,
+                field.value_weighing_kinds_equally,
+                field.value_weighing_workloads_equally,
                 field.cost_divisor_text,
             )
     sides = field.shares_of_best(field.scores_by_kind(field.rates))
@@ -547,9 +547,9 @@ def value_for_money(
         or not field.workloads
     ):
         return ValueForMoney({}, 0, (), depends_on_weighing=False)
-    scores = field.value_for_money_with_equal_kinds(field.rates)
+    scores = field.value_weighing_kinds_equally(field.rates)
     leader, second, *_ = _configuration_ids_best_first(scores)
-    compared = field.lead_comparisons(field.value_for_money_with_equal_kinds, leader).get(second)
+    compared = field.lead_comparisons(field.value_weighing_kinds_equally, leader).get(second)
     interval = None
     if compared is not None and compared.low is not None and compared.high is not None:
         interval = (1 / compared.high, 1 / compared.low)
@@ -558,9 +558,9 @@ def value_for_money(
         len(field.workloads),
         field.performance_kinds,
         depends_on_weighing=_leads_other_with_equal_workloads(
-            field.value_for_money_with_equal_workloads(field.rates), leader
+            field.value_weighing_workloads_equally(field.rates), leader
         ),
-        is_certain=field.is_clear_leader(field.value_for_money_with_equal_kinds, leader),
+        is_certain=field.is_clear_leader(field.value_weighing_kinds_equally, leader),
         lead_interval=interval,
     )
 

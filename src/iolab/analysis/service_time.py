@@ -14,7 +14,7 @@ import numpy as np
 from iolab.analysis.metrics import (
     key_prefixes_and_directions,
     latency_statistics,
-    metrics_from_values,
+    metrics_or_unknown_by_key,
 )
 from iolab.analysis.sums import DIRECTIONS, LoadSums, OperationSums, sum_operations_in_window
 from iolab.core.histogram import Histogram
@@ -78,7 +78,7 @@ def service_latency_metrics(
         ).items():
             values[f"{prefix}service_lat_ns_{name}"] = value
     trims = bool(service.bins[:, Direction.TRIM].any())
-    return metrics_from_values(
+    return metrics_or_unknown_by_key(
         (*SERVICE_KEYS, *SERVICE_TRIM_KEYS) if trims else SERVICE_KEYS, values
     )
 

@@ -77,7 +77,7 @@ def separate_configurations_with_excluded_hosts(
     for item in study.configurations:
         configurations.append(item)
         configurations += [
-            _configuration_without_hosts(item, names)
+            _renamed_configuration_without_hosts(item, names)
             for owner, names in lacking
             if owner == item.id
         ]
@@ -99,7 +99,7 @@ def _needs_configuration_without_hosts(result: RunResult) -> bool:
     )
 
 
-def _configuration_without_hosts(
+def _renamed_configuration_without_hosts(
     configuration: Configuration, names: tuple[str, ...]
 ) -> Configuration:
     return replace(

@@ -11,8 +11,8 @@ import typer
 
 from iolab.cli.options import (
     OutputFormat,
+    path_or_newest_session,
     session_or_set_completions,
-    session_path,
     unknown_name_faults,
     with_output_format,
 )
@@ -176,7 +176,9 @@ def _session_offers(session_name: str) -> tuple[Offer, ...]:
     from iolab.analysis.stored_results import study_and_results_with_session_checks
     from iolab.published.choose import measured_offer
 
-    study, results = study_and_results_with_session_checks(open_session(session_path(session_name)))
+    study, results = study_and_results_with_session_checks(
+        open_session(path_or_newest_session(session_name))
+    )
     points = summarise_points(results, study)
     return tuple(
         measured_offer(configuration.id, session_name, configuration, points)

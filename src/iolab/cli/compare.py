@@ -14,7 +14,7 @@ from iolab.cli.options import (
     AsJson,
     OutputFormat,
     Workloads,
-    session_path,
+    path_or_newest_session,
     unknown_name_faults,
     with_output_format,
 )
@@ -71,8 +71,8 @@ def split_session_and_configuration(session_argument: str) -> tuple[Path, str | 
     """The directory and the configuration; a directory whose name has a colon is taken whole."""
     directory, (front, colon, last) = Path(session_argument), session_argument.rpartition(":")
     if not colon or not front or directory.exists():
-        return session_path(session_argument), None
-    return session_path(front), last
+        return path_or_newest_session(session_argument), None
+    return path_or_newest_session(front), last
 
 
 def require_comparable(differences: Iterable[Difference], candidate_session: str) -> None:

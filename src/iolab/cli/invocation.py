@@ -17,10 +17,10 @@ def quoted_iolab_command(*words: str) -> str:
     It begins with `iolab` where that is on the path, else as this process was called: by the path
     of the program, as `.venv/bin/iolab` of a checkout, or as a module of Python.
     """
-    return " ".join((_program_path(), *map(shlex.quote, words)))
+    return " ".join((_program_command_text(), *map(shlex.quote, words)))
 
 
-def _program_path() -> str:
+def _program_command_text() -> str:
     if shutil.which(PROGRAM):
         return PROGRAM
     called = Path(sys.argv[0])

@@ -200,7 +200,7 @@ StudyName = Annotated[
 ]
 
 
-def session_path(session_argument: str) -> Path:
+def path_or_newest_session(session_argument: str) -> Path:
     """The directory that a session's name on a command line means; UsageError for no last one."""
     path = Path(session_argument)
     if session_argument != LAST_SESSION or path.exists():
@@ -230,7 +230,7 @@ SessionDirectory = Annotated[
         metavar="SESSION",
         help="The directory of a session, also of a running one; 'last' is the newest one below "
         "the current directory.",
-        parser=session_path,
+        parser=path_or_newest_session,
         autocompletion=session_completions,
     ),
 ]

@@ -160,7 +160,7 @@ def _show_paged(program: Sequence[str], text: str) -> None:
         _write(sys.stdout, text)
 
 
-def _write_or_page_result(text: str) -> None:
+def _write_result_or_collect_for_pager(text: str) -> None:
     if _PAGES:
         _PAGES[-1].append(text)
     else:
@@ -169,12 +169,12 @@ def _write_or_page_result(text: str) -> None:
 
 def print_result(text: str) -> None:
     """Print a result; text of hosts and files in it must have been cleaned."""
-    _write_or_page_result(text + "\n")
+    _write_result_or_collect_for_pager(text + "\n")
 
 
 def print_json(document: object) -> None:
     """Print a document as JSON."""
-    _write_or_page_result(json_text(document))
+    _write_result_or_collect_for_pager(json_text(document))
 
 
 def json_text(document: object) -> str:
@@ -233,9 +233,9 @@ def print_document(
 
     match output_format.value:
         case "csv":
-            _write_or_page_result(records_csv(rows))
+            _write_result_or_collect_for_pager(records_csv(rows))
         case "markdown":
-            _write_or_page_result(records_markdown(rows))
+            _write_result_or_collect_for_pager(records_markdown(rows))
         case _:
             print_json(document)
 
@@ -258,7 +258,7 @@ def rendered_lines(*parts: RenderableType) -> list[str]:
 
 def print_lines(lines: Iterable[str]) -> None:
     """Print lines that were drawn."""
-    _write_or_page_result("".join(f"{line}\n" for line in lines))
+    _write_result_or_collect_for_pager("".join(f"{line}\n" for line in lines))
 
 
 def result_lines_max() -> int | None:

@@ -83,7 +83,7 @@ def plan_lines(
     rows: list[tuple[str, Text | str]] = (
         [("time", demand_duration_text(plan.demand))] if is_refused else []
     )
-    rows += list(_cost_rows(study, plan, facts_by_target, writes, is_refused=is_refused))
+    rows += list(_plan_summary_rows(study, plan, facts_by_target, writes, is_refused=is_refused))
     rows += [("note", Text(one_line(note), "yellow")) for note in event_notes]
     yield name_value_grid(rows)
     if is_summary:
@@ -262,7 +262,7 @@ def run_count_or_range_text(plan: Plan) -> str:
     return f"at least {len(plan.runs)}, at most {most}"
 
 
-def _cost_rows(
+def _plan_summary_rows(
     study: Study,
     plan: Plan,
     facts_by_target: Mapping[str, HostFacts] | None,

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from iolab.cli.options import (
     AsJson,
+    path_or_newest_session,
     published_set_completions,
     session_completions,
-    session_path,
 )
 from iolab.cli.output import (
     make_directory_if_missing,
@@ -56,7 +56,7 @@ Sessions = Annotated[
         metavar="SESSION",
         help="The directory of a session, also of a running one, or of several to compare; the "
         "first is the baseline. 'last' is the newest one below the current directory.",
-        parser=session_path,
+        parser=path_or_newest_session,
         autocompletion=session_completions,
     ),
 ]

@@ -438,7 +438,7 @@ def _initial_progress(request: SessionRequest) -> SessionProgress:
         overhead_s=run_overhead_seconds(method) + meter_idle_seconds_per_run(request.study),
         now_s=time.monotonic(),
         runs_most=len(request.plan.runs) + request.plan.extra_run_count,
-        load_generators_by_host_counts=_load_generators_by_host_counts(request),
+        load_generators_by_host_counts=_load_host_and_node_names_by_point_key(request),
         guest_count=sum(1 for spec in request.study.hosts if spec.transport is HostTransport.VM),
         max_phase_s_by_id={phase.id: phase.max_duration_s for phase in scenario.phases}
         if scenario
@@ -446,7 +446,7 @@ def _initial_progress(request: SessionRequest) -> SessionProgress:
     )
 
 
-def _load_generators_by_host_counts(
+def _load_host_and_node_names_by_point_key(
     request: SessionRequest,
 ) -> dict[PointHostCounts, LoadGenerators]:
     """Who makes the load of each point."""

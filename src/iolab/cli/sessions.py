@@ -13,8 +13,8 @@ from iolab.cli.options import (
     LAST_SESSION,
     OutputFormat,
     SkipQuestion,
+    path_or_newest_session,
     session_completions,
-    session_path,
     with_output_format,
 )
 from iolab.cli.output import (
@@ -185,7 +185,7 @@ def rm(
             metavar="SESSION",
             help=f"Their directories, none of them running; {LAST_SESSION!r} is the newest one "
             "below the current directory.",
-            parser=session_path,
+            parser=path_or_newest_session,
             autocompletion=session_completions,
         ),
     ],

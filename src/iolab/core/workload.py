@@ -226,14 +226,14 @@ class AnyJob(TaggedRecord):
         return None
 
     @property
-    def may_use_study_server(self) -> bool:
+    def may_use_server_table(self) -> bool:
         """Whether it may work against the study's server."""
         return False
 
     @property
     def is_answered_by_server(self) -> bool:
         """Whether a server answers it, which may use the processors of the same machine."""
-        return self.may_use_study_server
+        return self.may_use_server_table
 
     @property
     def has_busy_polling(self) -> bool:

@@ -36,8 +36,8 @@ from iolab.guests.guest import (
 from iolab.guests.hosts import (
     booted_guest_specs,
     guest_pins_of_machine,
+    hypervisors_grouped_by_machine,
     image_directory,
-    nodes_grouped_by_machine,
 )
 from iolab.guests.hypervisor import Hypervisor, RunningGuest
 from iolab.guests.kit.build import GuestKit, build_guest_kit
@@ -381,7 +381,7 @@ class SessionGuests:
             raise HostError(why, RESUME)
         await node.host.close()
         host = session.monitored_hosts[node.name] = self._reach(node.spec)
-        node.forget_state()
+        node.reset_to_not_set_up()
         discovery = await discover_hosts_and_targets(
             session.study, {node.name: host}, session.discovery_queries
         )
@@ -401,7 +401,7 @@ class SessionGuests:
         """The nodes; those that are one machine share its processors and its turns to boot."""
         study = self._session.study
         hypervisors: dict[str, Hypervisor] = {}
-        for nodes in nodes_grouped_by_machine(study, facts_by_host):
+        for nodes in hypervisors_grouped_by_machine(study, facts_by_host):
             cpu = facts_by_host[nodes[0].name].cpu
             guests_by_node = [
                 [guest.name for guest in booted_guest_specs(study, spec.name)] for spec in nodes

@@ -60,7 +60,7 @@ def image_directory(study: Study, node: HostSpec) -> str | None:
     return next(paths, None)
 
 
-def nodes_grouped_by_machine(
+def hypervisors_grouped_by_machine(
     study: Study, facts_by_host: Mapping[str, HostFacts]
 ) -> list[list[HostSpec]]:
     """The nodes that told of themselves, those that are one machine (one kernel) together."""
@@ -201,7 +201,7 @@ def _notes_on_shared_machines_and_few_cpus(
     study: Study, guests: GuestSettings, max_guests: int, facts_by_host: Mapping[str, HostFacts]
 ) -> Iterator[str]:
     """What is known of the nodes: that several are one machine, or have too few processors."""
-    for nodes in nodes_grouped_by_machine(study, facts_by_host):
+    for nodes in hypervisors_grouped_by_machine(study, facts_by_host):
         names = [node.name for node in nodes]
         cpu, count = facts_by_host[names[0]].cpu, max_guests * len(names)
         together = list_text(names)

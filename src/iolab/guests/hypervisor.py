@@ -129,7 +129,7 @@ class Hypervisor:
             self._session, self.host, parent_directory, scratch_folder_name(self.name)
         )
 
-    def forget_state(self) -> None:
+    def reset_to_not_set_up(self) -> None:
         """Nothing of the session's is there any more."""
         self.folder, self.images, self.boot_environment, self.is_ready = "", {}, None, False
         self.running.clear()

@@ -165,7 +165,7 @@ def latency_breakdown_chart(
     return Chart(
         subject=subject,
         title="Where the latency arises",
-        finding=caveat + _largest_parts_sentence(drawn),
+        finding=caveat + _largest_parts_of_last_run_text(drawn),
         note=_breakdown_chart_note(drawable, len(runs) - len(drawn)),
         plots=legend_and_stacked_bar_plots(rows, legend),
         table=latency_layers_table(breakdowns),
@@ -194,7 +194,7 @@ def _breakdown_bar(breakdown: LatencyBreakdown, *, with_run: bool) -> StackedBar
     )
 
 
-def _largest_parts_sentence(drawn_breakdowns: Sequence[Sequence[LatencyBreakdown]]) -> str:
+def _largest_parts_of_last_run_text(drawn_breakdowns: Sequence[Sequence[LatencyBreakdown]]) -> str:
     """Of the last run drawn, which has the most guests: each direction with its largest part."""
     sentences = []
     for breakdown in drawn_breakdowns[-1]:

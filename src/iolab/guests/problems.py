@@ -23,9 +23,9 @@ from iolab.guests.guest import (
 )
 from iolab.guests.hosts import (
     guest_specs,
+    hypervisors_grouped_by_machine,
     image_directory,
     max_guests_per_node,
-    nodes_grouped_by_machine,
 )
 from iolab.guests.vm_table import COPIES, NAME_BYTES, VmTable, max_guests_per_agent
 from iolab.study.checks import NODE_HINT
@@ -107,7 +107,7 @@ def _add_vm_key_conflict_faults(document: StudyDocument, table: VmTable) -> None
 def _add_existing_client_faults(document: StudyDocument, tables: StudyTables) -> None:
     """Guests that exist already take the place of those of `[vm]`; other clients do not."""
     for item, host in tables.items_of_table("host", HostTable):
-        written = item.user_values.get("role", HostRole.CLIENT)
+        written = item.values_as_written.get("role", HostRole.CLIENT)
         if written != HostRole.CLIENT or host.node is not None:
             continue  # A role that is misspelt is read as a client's, and told of by itself.
         name = table_name_capitalised(document, item.key_path)
@@ -122,7 +122,7 @@ def _add_existing_client_faults(document: StudyDocument, tables: StudyTables) ->
 def _add_booted_guest_faults(document: StudyDocument, tables: StudyTables, vm: VmTable) -> None:
     """What guests that are booted need, and what they cannot do."""
     nodes, per_node = hypervisor_names(tables), max_guests_per_node(tables)
-    hosts = [host.user_values for host in tables.items_by_section["host"]]
+    hosts = [host.values_as_written for host in tables.items_by_section["host"]]
     if not any(host.get("role") == HostRole.HYPERVISOR for host in hosts):
         message = "[vm] boots guests, but there is no hypervisor among the hosts."
         document.add_fault(("vm",), message, NODE_HINT)
@@ -135,7 +135,7 @@ def _add_booted_guest_faults(document: StudyDocument, tables: StudyTables, vm: V
     _add_conflicting_disk_path_faults(document, tables)
     _add_unsupported_setting_faults(document, tables)
     for item, workload in tables.items_of_table("workload", LoadTable):
-        axes = workload.sweep_axes(item.user_values)
+        axes = workload.sweep_axes(item.values_as_written)
         most = workload.build_job().with_axis_values(
             (axis.name, max(axis.values, key=parse_size)) for axis in axes
         )
@@ -198,7 +198,7 @@ def _add_replica_faults(document: StudyDocument, tables: StudyTables, vm: VmTabl
             hint = f"Give at most {len(nodes)}: each replica lies on a node of its own."
             document.add_fault(("vm", "replicas"), message, hint)
     for item, host in tables.items_of_table("host", HostTable):
-        if host.role is HostRole.HYPERVISOR and "storage_address" not in item.user_values:
+        if host.role is HostRole.HYPERVISOR and "storage_address" not in item.values_as_written:
             message = (
                 f"{table_name_capitalised(document, item.key_path)} has no storage_address, "
                 "but [vm] has "
@@ -442,7 +442,7 @@ def _node_names_and_text_by_machine(
     study: Study, facts_by_host: Mapping[str, HostFacts]
 ) -> Iterator[tuple[list[str], str]]:
     """Nodes that are one machine, together, and half a sentence that names them."""
-    for nodes in nodes_grouped_by_machine(study, facts_by_host):
+    for nodes in hypervisors_grouped_by_machine(study, facts_by_host):
         names = [node.name for node in nodes]
         alone = len(names) == 1
         listed = ", ".join(quote_value(name) for name in names)

@@ -115,9 +115,9 @@ class SocketRelay:
             async with asyncio.timeout(wait_s + ANSWER_ALLOWANCE_S):
                 await anext(stream)
         except TimeoutError:
-            raise node.mark_lost(f"did not answer 'connect' within {wait_s:g} s") from None
+            raise node.end_as_lost(f"did not answer 'connect' within {wait_s:g} s") from None
         except StopAsyncIteration:
-            raise node.mark_lost("gave no answer to 'connect'") from None
+            raise node.end_as_lost("gave no answer to 'connect'") from None
         except HostError:
             raise
         except BaseException:

@@ -80,13 +80,13 @@ class GuestStudyKind:
         )
         return knee_guest_counts_per_node(rooms, guests.vcpus, loads_per_node)
 
-    def iops_limit_per_booted_host(self, study: Study) -> int | None:
+    def iops_limit_per_guest_disk(self, study: Study) -> int | None:
         """How many I/Os a second each guest's disk is held to."""
         return settings.iops_limit if (settings := booted_guest_settings(study)) else None
 
     def verdict_caps(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterator[VerdictCap]:
         """Disks that are held to a rate, which is then what is measured."""
-        held = self.iops_limit_per_booted_host(study)
+        held = self.iops_limit_per_guest_disk(study)
         if held is not None:
             why = (
                 f"guests' disks are held to {held} IOPS each: a rate that reaches it is the limit's"

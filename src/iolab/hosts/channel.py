@@ -190,12 +190,14 @@ class Channel:
             async with asyncio.timeout(limit_s):
                 frame = await read_frame(self._reader)
         except TimeoutError:
-            raise self.mark_lost(f"said nothing for {limit_s:g} s") from None
+            raise self.end_as_lost(f"said nothing for {limit_s:g} s") from None
         except (ProtocolError, OSError) as fault:
-            raise self.mark_lost(await self._close_and_get_loss_reason(str(fault))) from None
+            raise self.end_as_lost(await self._close_and_get_loss_reason(str(fault))) from None
         if frame is None:
             epitaph = await self._close_and_get_loss_reason("it ended before it said anything")
-            raise self.mark_lost(epitaph, *([_NOT_PERMITTED] if _CANNOT_EXECUTE in epitaph else []))
+            raise self.end_as_lost(
+                epitaph, *([_NOT_PERMITTED] if _CANNOT_EXECUTE in epitaph else [])
+            )
         self._task = asyncio.create_task(self._receive_frames(), name=f"reader of {self._host}")
         return Message(str(frame[0].get("is")), frame[0], frame[1])
 
@@ -209,7 +211,7 @@ class Channel:
         if self.lost:
             raise HostLostError(self.lost.message, self.lost.hint)
         if len(self._requests) >= REQUESTS_MAX:
-            raise self.mark_lost(f"has {REQUESTS_MAX} requests unanswered")
+            raise self.end_as_lost(f"has {REQUESTS_MAX} requests unanswered")
         self._requests[request.id] = request
         written = False
         try:
@@ -223,17 +225,17 @@ class Channel:
                 self._requests.pop(request.id, None)
             raise
         except TimeoutError:
-            raise self.mark_lost(f"read nothing for {WRITE_LIMIT_S:g} s") from None
+            raise self.end_as_lost(f"read nothing for {WRITE_LIMIT_S:g} s") from None
         except (OSError, RuntimeError):
             # The reader sees the same end and knows more: what the other side said last.
             await self._wait_briefly_for_end()
-            raise (self.lost or self.mark_lost("does not listen any more")) from None
+            raise (self.lost or self.end_as_lost("does not listen any more")) from None
 
     def is_unanswered(self, request_id: int) -> bool:
         """Whether the host still works on a request, also once nobody takes its answers."""
         return request_id in self._requests
 
-    def mark_lost(
+    def end_as_lost(
         self, reason: str, hint: str = "See that host's own logs, and run again."
     ) -> HostLostError:
         """Mark the host lost, fail every request, end the lease; the first reason stays."""
@@ -249,7 +251,7 @@ class Channel:
 
     async def close(self) -> None:
         """End the lease and the reading task."""
-        self.mark_lost("was closed")
+        self.end_as_lost("was closed")
         if self._task:
             await asyncio.gather(self._task, return_exceptions=True)
 
@@ -264,11 +266,11 @@ class Channel:
         try:
             while (frame := await self._read_frame_or_end()) is not None:
                 await self._deliver_message(*frame)
-            self.mark_lost(await self._close_and_get_loss_reason("it ended"))
+            self.end_as_lost(await self._close_and_get_loss_reason("it ended"))
         except TimeoutError:
-            self.mark_lost(f"was not listened to for {STALL_LIMIT_S:g} s")
+            self.end_as_lost(f"was not listened to for {STALL_LIMIT_S:g} s")
         except (ProtocolError, OSError) as fault:
-            self.mark_lost(await self._close_and_get_loss_reason(str(fault)))
+            self.end_as_lost(await self._close_and_get_loss_reason(str(fault)))
 
     async def _read_frame_or_end(self) -> tuple[dict[str, Any], bytes] | None:
         self._listening = True

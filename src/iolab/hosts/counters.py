@@ -131,7 +131,7 @@ def counter_blocks(
         yield from parsed if len(parts) == 1 else sorted(parsed, key=lambda block: block.scope)
 
 
-class _EncodedColumns(Record):
+class _SeriesIdCodec(Record):
     """The distinct words of the columns of names; a `series_id` is one of each as one number."""
 
     scopes: Sequence[str]
@@ -162,7 +162,7 @@ class _CounterRows(Record):
 class _SampleLayouts:
     """Where things stand in a sample, found once for all samples of rows of the same series."""
 
-    def __init__(self, columns: _EncodedColumns, wanted_scopes: Container[str] | None) -> None:
+    def __init__(self, columns: _SeriesIdCodec, wanted_scopes: Container[str] | None) -> None:
         self._words = columns
         self._wanted = wanted_scopes
         self._known: dict[bytes, tuple[_SampleLayout, ...] | None] = {}
@@ -261,7 +261,7 @@ def _cells_by_metric(layout: _SampleLayout, values: Ints) -> dict[str, DeviceMet
 def _blocks_of_irregular_rows(
     host_index: int,
     rows: _CounterRows,
-    columns: _EncodedColumns,
+    columns: _SeriesIdCodec,
     wanted_scopes: Container[str] | None,
 ) -> Iterator[CounterBlock]:
     """The blocks of a host whose rows come in any order."""
@@ -301,7 +301,7 @@ def _row_indexes_by_host(hosts: SignedInts) -> Iterator[tuple[int, Ints | slice]
 
 
 def _host_row_indexes_by_sample_source(
-    columns: _EncodedColumns, series_id_by_code: Ints, codes: SignedInts, host_rows: Ints | slice
+    columns: _SeriesIdCodec, series_id_by_code: Ints, codes: SignedInts, host_rows: Ints | slice
 ) -> Sequence[Ints | slice]:
     """A host's rows, those of a server on it and of each of its guests and meters apart.
 
@@ -341,7 +341,7 @@ def _sample_index_and_times(seq: Ints, real_ns: Ints) -> tuple[Ints, Ints, Ints]
 
 def _name_columns_row_codes_and_series_ids(
     counters: CounterTable,
-) -> tuple[_EncodedColumns, SignedInts, Ints]:
+) -> tuple[_SeriesIdCodec, SignedInts, Ints]:
     """The distinct words, a code for each row, and the series that each code stands for."""
     columns = (counters.scope, counters.name, counters.metric)
     coded = [column for column in columns if isinstance(column, EncodedNames)]
@@ -351,7 +351,7 @@ def _name_columns_row_codes_and_series_ids(
     else:
         codes, texts = np.arange(len(counters)), [column.tolist() for column in columns]
     placed = [_distinct_words_and_codes(text) for text in texts]
-    words = _EncodedColumns(*(distinct for distinct, _ in placed))
+    words = _SeriesIdCodec(*(distinct for distinct, _ in placed))
     return words, codes, words.encode_series_ids(*(places for _, places in placed))
 
 

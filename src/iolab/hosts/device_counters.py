@@ -76,7 +76,7 @@ async def take_disks_snapshot_and_sample(
     try:
         return disks_snapshot_from_sample(sample), sample.header
     except ValueError as fault:
-        raise host.mark_lost(f"sent a malformed sample: {fault}") from None
+        raise host.end_as_lost(f"sent a malformed sample: {fault}") from None
 
 
 def device_deltas(

@@ -127,11 +127,11 @@ class Host(ABC):
                 async for message in stream:
                     answer = message
         except TimeoutError:
-            raise self.mark_lost(f"did not answer '{verb}' within {deadline_s:g} s") from None
+            raise self.end_as_lost(f"did not answer '{verb}' within {deadline_s:g} s") from None
         finally:
             await stream.aclose()
         if answer is None:
-            raise self.mark_lost(f"gave no answer to '{verb}'")
+            raise self.end_as_lost(f"gave no answer to '{verb}'")
         if verb == "scratch_open":
             self.open_folders.add(str(answer.header.get("dir")))
         elif verb == "scratch_close":
@@ -146,9 +146,9 @@ class Host(ABC):
         """Whether the final answer to a request is yet to come, also of one that was closed."""
         return self._channel is not None and self._channel.is_unanswered(request_id)
 
-    def mark_lost(self, reason: str) -> HostLostError:
+    def end_as_lost(self, reason: str) -> HostLostError:
         """Break the connection, so that the agent's lease ends; the error says why."""
-        return self._require_channel().mark_lost(reason)
+        return self._require_channel().end_as_lost(reason)
 
     @property
     def silent_s(self) -> float:
@@ -190,7 +190,7 @@ class Host(ABC):
                 channel.add_silence(min(now - looked, 2 * LOOK_S))
                 looked = now
                 if channel.silent_s >= self.link_timeout_s:
-                    self.mark_lost(f"has been silent for {self.link_timeout_s:g} s")
+                    self.end_as_lost(f"has been silent for {self.link_timeout_s:g} s")
                 elif now - spoke >= word_s and len(words) < WORDS_UNANSWERED:
                     word, spoke = asyncio.create_task(self._renew_lease()), now
                     words.add(word)

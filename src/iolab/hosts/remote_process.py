@@ -135,7 +135,7 @@ async def stop_process_on_event(
             yield
         ended = True
     except TimeoutError:
-        raise host.mark_lost(overdue_text) from None
+        raise host.end_as_lost(overdue_text) from None
     finally:
         halting.cancel()
         await asyncio.gather(halting, return_exceptions=True)
@@ -310,7 +310,7 @@ async def fetch_file(
             async for last in stream:
                 content += last.payload
     except TimeoutError:
-        raise host.mark_lost(f"did not hand over {path} within {FETCH_LIMIT_S:g} s") from None
+        raise host.end_as_lost(f"did not hand over {path} within {FETCH_LIMIT_S:g} s") from None
     except AgentRefusalError as refused:
         if refused.code == "ENOENT":
             return None
@@ -318,7 +318,7 @@ async def fetch_file(
     finally:
         await stream.aclose()
     if last is None:
-        raise host.mark_lost("handed over a file without a word")
+        raise host.end_as_lost("handed over a file without a word")
     if read_answer(host.name, FileAnswer, last).sha256 != hashlib.sha256(content).hexdigest():
-        raise host.mark_lost(f"handed over {path} with another digest than it named")
+        raise host.end_as_lost(f"handed over {path} with another digest than it named")
     return bytes(content)

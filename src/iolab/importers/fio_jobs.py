@@ -541,15 +541,15 @@ def _try_convert_ioengine_and_iodepth(job: JobDraft, remaining_options: Options)
 
 def _convert_cache_and_contents_options(job: JobDraft, remaining_options: Options) -> None:
     """Whether the page cache is passed by, and what blocks hold."""
-    direct = _pop_flag_or_noted_off(job, remaining_options, "direct")
+    direct = _pop_flag_noting_refused_value(job, remaining_options, "direct")
     if "buffered" in remaining_options:
-        direct = not _pop_flag_or_noted_off(job, remaining_options, "buffered")
+        direct = not _pop_flag_noting_refused_value(job, remaining_options, "buffered")
     job.workload_keys["direct"] = direct
     if not direct:
         job.add_note("direct=0", "kept: this measures the page cache, and results will say so")
-    if _pop_flag_or_noted_off(job, remaining_options, "refill_buffers"):
+    if _pop_flag_noting_refused_value(job, remaining_options, "refill_buffers"):
         job.workload_keys["contents"] = "random"
-    if _pop_flag_or_noted_off(job, remaining_options, "zero_buffers"):
+    if _pop_flag_noting_refused_value(job, remaining_options, "zero_buffers"):
         job.workload_keys["contents"] = "zeros"
 
 
@@ -628,7 +628,7 @@ def _pop_count_or_noted_one(job: JobDraft, remaining_options: Options, option: s
     return 1
 
 
-def _pop_flag_or_noted_off(job: JobDraft, remaining_options: Options, option: str) -> bool:
+def _pop_flag_noting_refused_value(job: JobDraft, remaining_options: Options, option: str) -> bool:
     """Whether an option is on."""
     text = remaining_options.pop(option, "0")
     if _parse_whole_number(text) is None and text not in ("true", "false"):

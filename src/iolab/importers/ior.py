@@ -232,12 +232,12 @@ def _run_of_row(
         ),
         ignored_setting_reasons=IGNORED,
         in_flight=int(tasks or 0) or None,
-        ended_real_ns=_finish_time_ns(section),
+        ended_real_ns=_finish_local_time_as_utc_ns(section),
         indicator="iops" if block is not None and block < MIB >> 4 else "bandwidth",
     )
 
 
-def _finish_time_ns(section: OutputSection) -> int | None:
+def _finish_local_time_as_utc_ns(section: OutputSection) -> int | None:
     """When IOR says that it ended, by the clock of its host, whose zone it does not tell."""
     for _, line in reversed(section.numbered_lines):
         if match := re.match(r"^(?:Finished|Run finished|Finished at)\s*: (.*)$", line):

@@ -167,7 +167,7 @@ def _run_of_row(
         clients=(ImportedClient("all tasks", host, runtime_s=seconds),),
         settings=tuple(_load_settings(section, output)),
         ignored_setting_reasons=IGNORED,
-        ended_real_ns=_finish_time_ns(section),
+        ended_real_ns=_finish_local_time_as_utc_ns(section),
         indicator="ops_per_s",
     )
 
@@ -194,7 +194,7 @@ def _load_settings(
         yield "files", output.files
 
 
-def _finish_time_ns(section: OutputSection) -> int | None:
+def _finish_local_time_as_utc_ns(section: OutputSection) -> int | None:
     """When mdtest says that it ended, by the clock of its host, whose zone it does not tell."""
     for _, line in reversed(section.numbered_lines):
         if match := _ENDED.match(line):

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analysis.metrics import METRIC_KEYS, is_percentile_supported, metrics_from_values
+from iolab.analysis.metrics import METRIC_KEYS, is_percentile_supported, metrics_or_unknown_by_key
 from iolab.analysis.view import RunView
 from iolab.core.bins import PERCENTILES as RESULT_PERCENTILES
 from iolab.core.histogram import Histogram, dense_counts
@@ -125,7 +125,7 @@ def _metrics_of_hosts(view: ImportedView, host_indexes: Sequence[int]) -> dict[s
     values |= _metric_values(view, "", rate, every)
     for operation, pairs in by_operation.items():
         values |= _metric_values(view, f"{operation}_", rate, pairs)
-    return metrics_from_values(values, values)
+    return metrics_or_unknown_by_key(values, values)
 
 
 def _metric_values(

@@ -17,7 +17,7 @@ from iolab.core.host import HostFacts
 from iolab.core.metric import VerdictLevel, worst_verdict_level
 from iolab.core.metric_spec import BetterDirection
 from iolab.core.study import Study
-from iolab.published.audit.document import FigureRange, key_text
+from iolab.published.audit.document import RoundingInterval, key_text
 from iolab.published.recomputed import (
     FigureDivisorKind,
     PublishedAndMeasuredFigure,
@@ -375,7 +375,7 @@ def _measured_published_and_ratio_texts(
     )
 
 
-def _range_middle_text(span: FigureRange, unit: str) -> str:
+def _range_middle_text(span: RoundingInterval, unit: str) -> str:
     return value_text(span.middle, unit)
 
 

@@ -28,8 +28,8 @@ from iolab.core.metric_spec import OPS_PER_S, BetterDirection, CombineRule, metr
 from iolab.core.study import Study
 from iolab.published.audit.document import (
     MODULES,
-    FigureRange,
     PublishedSet,
+    RoundingInterval,
     element_label,
     exact_range,
     positive_printed_value_range,
@@ -76,7 +76,7 @@ class PrintedClaim(Record):
     subject: str
     quantity: str
     printed: str
-    stated_range: FigureRange
+    stated_range: RoundingInterval
     computed_metric: Metric | None
     unit: str
 
@@ -86,14 +86,14 @@ class PrintedClaim(Record):
         return self.computed_metric is not None and self.stated_range.overlaps(self.computed_bounds)
 
     @property
-    def computed_bounds(self) -> FigureRange:
+    def computed_bounds(self) -> RoundingInterval:
         """From the least to the most that the computed figure may be. ValueError for none."""
         if self.computed_metric is None or self.computed_metric.value is None:
             raise ValueError(f"{self.quantity} of {self.subject} was not computed")
         metric = self.computed_metric
         low, high = metric.low, metric.high
         value = self.computed_metric.value
-        return FigureRange(value if low is None else low, value if high is None else high)
+        return RoundingInterval(value if low is None else low, value if high is None else high)
 
 
 def published_configurations(published: PublishedSet) -> tuple[Configuration, ...]:
@@ -141,7 +141,7 @@ def printed_best_values(published: PublishedSet) -> tuple[BestValue, ...]:
     )
 
 
-def raw_terabytes(published: PublishedSet, table: Mapping[str, Any]) -> FigureRange | None:
+def raw_terabytes(published: PublishedSet, table: Mapping[str, Any]) -> RoundingInterval | None:
     """Raw capacity by nodes, drives and the size of one, which is exact; None where not told."""
     parts = [
         positive_printed_value_range(table.get(name))
@@ -235,7 +235,7 @@ def _metric_in_unit(metric: Metric, unit_divisor: float, unit: str) -> Metric:
 def claimed_gains(published: PublishedSet) -> Iterator[PrintedClaim]:
     """Claimed factors and percentages of one product over the other, of rates and of latencies."""
     for table in published.tables_of_array("result"):
-        quantities = [q for q in table_quantities(table) if q.inner_key and q.is_unqualified]
+        quantities = [q for q in table_quantities(table) if q.inner_key and q.is_of_whole_table]
         for key, printed in table.items():
             match, stated = _GAIN.fullmatch(key), positive_printed_value_range(printed)
             if match is None or stated is None:
@@ -244,7 +244,8 @@ def claimed_gains(published: PublishedSet) -> Iterator[PrintedClaim]:
             better = BetterDirection.LOWER if unit == "s" else BetterDirection.HIGHER
             both = [q for q in quantities if q.unit == unit and q.value.low > 0]
             sides = [
-                _quantity_metric(q) for q in sorted(both, key=lambda q: q.inner_key != MEASURED)
+                _metric_from_printed_quantity(q)
+                for q in sorted(both, key=lambda q: q.inner_key != MEASURED)
             ]
             times = improvement_factor(sides[0], sides[1], better) if len(sides) == 2 else None
             largest = key.startswith("max")
@@ -264,7 +265,7 @@ def _percent_gain_metric(ratio: Metric) -> Metric:
     return Metric(value, "%", low, high)
 
 
-def _quantity_metric(quantity: FigureQuantity) -> Metric:
+def _metric_from_printed_quantity(quantity: FigureQuantity) -> Metric:
     value = quantity.value
     return Metric(value.middle, quantity.unit, value.low, value.high)
 
@@ -287,7 +288,7 @@ def _client_count(figure: PublishedFigure) -> int:
     return count if count <= CLIENTS_MAX else 0
 
 
-def _midpoint_tb(size_range_tb: FigureRange | None) -> float | None:
+def _midpoint_tb(size_range_tb: RoundingInterval | None) -> float | None:
     return None if size_range_tb is None else size_range_tb.middle
 
 
@@ -305,7 +306,7 @@ class FigureRatio(Record):
     """A figure here and there for one basis, and how many times theirs ours is."""
 
     measured: Metric
-    published: FigureRange
+    published: RoundingInterval
     ratio: Metric
 
 
@@ -411,7 +412,7 @@ def _measured_amount_by_divisor_kind(
 
 def _published_divisors(
     system: PublishedSystem,
-) -> Iterator[tuple[FigureDivisorKind, FigureRange]]:
+) -> Iterator[tuple[FigureDivisorKind, RoundingInterval]]:
     yield FigureDivisorKind.WHOLE, exact_range(1.0)
     for divisor_kind, count in (
         (FigureDivisorKind.HOST, system.client_count),
@@ -429,9 +430,9 @@ def _published_divisors(
 
 def _divided_figure_ratio(
     measured: Metric,
-    published: FigureRange,
+    published: RoundingInterval,
     measured_divisor: float,
-    published_divisor: FigureRange,
+    published_divisor: RoundingInterval,
 ) -> FigureRatio:
     ours, theirs = divide_metric(measured, measured_divisor), published / published_divisor
     return FigureRatio(

@@ -22,8 +22,8 @@ from iolab.core.metric_spec import (
     phase_rate_key,
 )
 from iolab.published.audit.document import (
-    FigureRange,
     PublishedSet,
+    RoundingInterval,
     exact_range,
     flatten_table,
     peak_places,
@@ -58,8 +58,8 @@ class PublishedSystem(Record):
     name: str
     client_count: int | None = None
     node_count: int | None = None
-    raw_tb: FigureRange | None = None
-    usable_tb: FigureRange | None = None
+    raw_tb: RoundingInterval | None = None
+    usable_tb: RoundingInterval | None = None
     description: tuple[tuple[str, str], ...] = ()
 
 
@@ -74,7 +74,7 @@ class PublishedFigure(Record):
     workload: str
     metric: str
     unit: str
-    value: FigureRange
+    value: RoundingInterval
     printed_for_axis_values: AxisValues = field(default=())
     best_reached_at_axis_values: AxisValues = field(default=())
 
@@ -216,7 +216,7 @@ def _comparable_quantities(table: Mapping[str, Any]) -> Iterator[FigureQuantity]
     for quantity in table_quantities(table):
         if (
             quantity.unit in _INDICATORS
-            and quantity.is_unqualified
+            and quantity.is_of_whole_table
             and quantity.queue_depth is None
             and not quantity.has_range
             and quantity.value.low > 0

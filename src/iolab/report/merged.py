@@ -195,7 +195,7 @@ def merge_studies(
             for configuration in own
         ),
         hosts=tuple(specs.values()),
-        workloads=_merge_workloads(studies),
+        workloads=_workloads_with_merged_sweeps(studies),
         scale=_distinct_list_text(study.scale for study in studies),
         overrides=(),
         inventory="",
@@ -305,7 +305,7 @@ def merge_session_documents(
     )
 
 
-def _merge_workloads(studies: Sequence[Study]) -> tuple[Workload, ...]:
+def _workloads_with_merged_sweeps(studies: Sequence[Study]) -> tuple[Workload, ...]:
     joined: dict[str, Workload] = {}
     for study in studies:
         for workload in study.workloads:

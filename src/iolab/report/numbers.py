@@ -19,7 +19,7 @@ from msgspec.structs import asdict
 from iolab.core.metric import Metric, RunResult, VerdictLevel
 from iolab.core.study import REPEATS_FOR_INTERVAL
 from iolab.stats.comparison import Comparison, ComparisonVerdict
-from iolab.text import counted_noun, counted_word, percent_text
+from iolab.text import counted_noun, number_text_with_noun, percent_text
 from iolab.units import (
     format_bytes,
     format_count,
@@ -223,7 +223,7 @@ def value_text(value: float, unit: str, *, is_rate_unit_omitted: bool = False) -
     if unit == "share":
         return percent_text(value)
     count, word = format_count(value), _UNIT_WORDS.get(unit, unit)
-    return counted_word(count, word).strip()
+    return number_text_with_noun(count, word).strip()
 
 
 def quotient_value_text(metric: Metric | None, *, is_rate_unit_omitted: bool = False) -> str:

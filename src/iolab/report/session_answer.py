@@ -230,7 +230,13 @@ def _best_figures_answer(rows: Sequence[WorkloadRow], study: Study) -> StudyAnsw
     from_storage = [best for best in bests if not best.is_mostly_read_from_memory]
     bests = from_storage or bests
     are_indicative = all(best.verdict_level is VerdictLevel.INDICATIVE for best in bests)
-    pairs = [] if only else list(_read_and_write_pairs(bests, marks_indicative=not are_indicative))
+    pairs = (
+        []
+        if only
+        else list(
+            _plain_read_and_write_pairs_by_quantity(bests, marks_indicative=not are_indicative)
+        )
+    )
     paired = {figure for pair in pairs for figure in pair}
     texts = [
         f"{metric_value_text(read.value).removesuffix(' IOPS')} read and "
@@ -328,7 +334,7 @@ def _has_several_configurations(best_figures: Sequence[BestFigure]) -> bool:
     return len({figure.configuration for figure in best_figures}) > 1
 
 
-def _read_and_write_pairs(
+def _plain_read_and_write_pairs_by_quantity(
     best_figures: Sequence[BestFigure], *, marks_indicative: bool
 ) -> Iterator[tuple[BestFigure, BestFigure]]:
     """Figures that are no more than `Read IOPS` and `Write IOPS`, with nothing to say of either."""

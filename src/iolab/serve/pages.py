@@ -40,7 +40,7 @@ from iolab.report.comparison import (
     geometric_mean_texts,
 )
 from iolab.report.formats.html import content_security_policy as report_policy
-from iolab.report.formats.html import csp_hash_source, style_sheet, template_environment
+from iolab.report.formats.html import csp_hash_without_quotes, style_sheet, template_environment
 from iolab.report.formats.html import page_script as report_script
 from iolab.report.numbers import metric_value_text, point_text, utc_minute_text, value_text
 from iolab.report.phrases import (
@@ -554,14 +554,17 @@ def _render_page(template: str, *, does_refresh: bool = False, **content: object
     )
     rules = [
         "default-src 'none'",
-        f"style-src '{csp_hash_source(_page_style())}'",
+        f"style-src '{csp_hash_without_quotes(_page_style())}'",
         "img-src data:",
         "form-action 'self'",
         "base-uri 'none'",
         "frame-ancestors 'none'",
     ]
     if does_refresh:
-        rules += [f"script-src '{csp_hash_source(_refresh_script())}'", "connect-src 'self'"]
+        rules += [
+            f"script-src '{csp_hash_without_quotes(_refresh_script())}'",
+            "connect-src 'self'",
+        ]
     return WebPage(
         text.encode(), {"content-type": HTML, "content-security-policy": "; ".join(rules)}
     )

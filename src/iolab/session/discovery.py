@@ -391,7 +391,7 @@ async def watch_activity(host: Host, facts: HostFacts) -> HostActivity:
     try:
         then, now = disks_snapshot_from_sample(before), disks_snapshot_from_sample(after)
     except ValueError as fault:
-        raise host.mark_lost(f"sent a malformed sample: {fault}") from None
+        raise host.end_as_lost(f"sent a malformed sample: {fault}") from None
     span_ns = now.mono_ns - then.mono_ns
     return HostActivity(
         busiest_device_activity(then, now, devices),

@@ -102,7 +102,9 @@ class MeterWatch:
                 self._add_meter_reading(self._indexes[host_run.name], sample.get("real_ns"), rows)
             except ValueError as error:
                 why = str(error).rstrip(".")
-                raise host_run.workdir.host.mark_lost(f"sent malformed telemetry: {why}") from None
+                raise host_run.workdir.host.end_as_lost(
+                    f"sent malformed telemetry: {why}"
+                ) from None
 
     async def _read_until_cancelled(self, host_name: str, spec: MeterSpec) -> None:
         """Read it until cancelled; what ends it otherwise is noted, and the run goes on."""

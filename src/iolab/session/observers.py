@@ -124,9 +124,9 @@ class HostWatch:
                 header = (await anext(stream)).header
         except TimeoutError:
             reason = f"showed no sign of life for {limit_s:g} s"
-            raise self._host.mark_lost(reason) from None
+            raise self._host.end_as_lost(reason) from None
         except StopAsyncIteration:
-            raise self._host.mark_lost("ended its telemetry unasked") from None
+            raise self._host.end_as_lost("ended its telemetry unasked") from None
         if not all(isinstance(header.get(clock), int) for clock in ("real_ns", "mono_ns")):
             raise self._mark_host_lost_for_invalid_sample("it has no time")
         self._steps.add_reading(header["real_ns"], header.get("boot_ns"))
@@ -139,7 +139,7 @@ class HostWatch:
             raise self._mark_host_lost_for_invalid_sample(str(fault)) from None
 
     def _mark_host_lost_for_invalid_sample(self, why: str) -> HostLostError:
-        return self._host.mark_lost(f"sent malformed telemetry: {why.rstrip('.')}")
+        return self._host.end_as_lost(f"sent malformed telemetry: {why.rstrip('.')}")
 
 
 class _MonitoredHostInProgress(Struct):

@@ -156,12 +156,14 @@ def _candidate_log_rates_and_weights(
     loads: tuple[float, ...], load: float
 ) -> tuple[Floats, Floats]:
     """Logarithms of rates at those loads and the last one, a row a curve, and each one's weight."""
-    kinds = list(_curve_family_weights_and_log_rates(np.array([*loads, load]), loads[0], loads[-1]))
+    kinds = list(
+        _prior_weights_and_log_rates_by_family(np.array([*loads, load]), loads[0], loads[-1])
+    )
     shares = [np.full(len(shapes), weight / len(shapes)) for weight, shapes in kinds]
     return np.concatenate([shapes for _, shapes in kinds]), np.concatenate(shares)
 
 
-def _curve_family_weights_and_log_rates(
+def _prior_weights_and_log_rates_by_family(
     n: Floats, first: float, last: float
 ) -> Iterator[tuple[float, Floats]]:
     """Each kind of curve with its weight in the whole before anything was measured.

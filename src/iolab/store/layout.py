@@ -136,7 +136,9 @@ def foreign_point_entries(session_directory: Path) -> Iterator[Path]:
     for folder, folders, files in os.walk(session_directory / POINTS):
         place = Path(folder).relative_to(session_directory / POINTS)
         names = [*folders, *files]
-        folders[:] = [name for name in folders if _is_point_or_run_folder((*place.parts, name))]
+        folders[:] = [
+            name for name in folders if _is_known_folder_below_points((*place.parts, name))
+        ]
         for name in names:
             path = Path(folder, name)
             is_own_file = name in files and _is_run_file((*place.parts, name))
@@ -146,7 +148,7 @@ def foreign_point_entries(session_directory: Path) -> Iterator[Path]:
                 yield path
 
 
-def _is_point_or_run_folder(path_parts: tuple[str, ...]) -> bool:
+def _is_known_folder_below_points(path_parts: tuple[str, ...]) -> bool:
     """Whether `path_parts` below `points` are a point, a run or attempt of it, or its outputs."""
     point, run, outputs = (*path_parts, "", "")[:3]
     return (

@@ -83,7 +83,7 @@ class SessionWriter:
             raise
         try:
             with disk_errors_as_store_errors(directory, "write"):
-                session = _write_new_session(
+                session = _write_study_and_plan_and_build_session(
                     directory, study, plan, session_id, tuple(command), clock()
                 )
                 _write_session_document(directory, session)
@@ -297,7 +297,7 @@ def _remove_failed_session(directory: Path, *, was_directory_created: bool) -> N
             directory.rmdir()
 
 
-def _write_new_session(
+def _write_study_and_plan_and_build_session(
     directory: Path, study: Study, plan: Plan, session_id: str, command: tuple[str, ...], now: int
 ) -> SessionDocument:
     """Write what a session holds from its first moment; the session as it then stands."""

@@ -97,7 +97,7 @@ def _objective_element_faults(
             ("axis",), has, "Leave axis out: the objective chooses its points itself."
         )
     elif adaptive and (
-        workload.vms_per_node is not None or VMS_PER_NODE_AXIS not in table_item.user_values
+        workload.vms_per_node is not None or VMS_PER_NODE_AXIS not in table_item.values_as_written
     ):
         yield from _adaptive_axis_element_faults(workload, varied)
     if workload.headline and not adaptive:
@@ -159,7 +159,7 @@ def _max_load_element_faults(
     listed = job.max_load_search_axis
     if (
         workload.limit is None
-        and "limit" not in table_item.user_values
+        and "limit" not in table_item.values_as_written
         and not job.search_criterion_text
     ):
         hint = "Write for example limit = 'p99 <= 2ms'."
@@ -214,7 +214,7 @@ def add_fleet_faults(document: StudyDocument, tables: StudyTables) -> None:
     host_names = {
         name
         for host in tables.items_by_section["host"]
-        if isinstance(name := host.user_values.get("name"), str)
+        if isinstance(name := host.values_as_written.get("name"), str)
     }
     for item, configuration in tables.items_of_table("configuration", ConfigurationTable):
         _add_configuration_storage_faults(document, item, configuration, roles)
@@ -465,7 +465,7 @@ def _add_object_store_faults(
     target = document.tree.get(TARGET)
     common = target if isinstance(target, dict) else {}
     configurations = [
-        (item.key_path, item.user_values) for item in tables.items_by_section["configuration"]
+        (item.key_path, item.values_as_written) for item in tables.items_by_section["configuration"]
     ]
     for path, written in (((TARGET,), common), *configurations):
         if ("endpoint" in written) != ("bucket" in written):
@@ -474,7 +474,7 @@ def _add_object_store_faults(
             message = f"{where} has {'an' if has[0] == 'e' else 'a'} {has} but no {lacks}."
             document.add_fault((*path, has), message, f"Give its {lacks} too.")
     for item in tables.items_by_section["configuration"]:
-        if is_required and "endpoint" not in common and "endpoint" not in item.user_values:
+        if is_required and "endpoint" not in common and "endpoint" not in item.values_as_written:
             hint = (
                 "Write endpoint = 'http://HOST:PORT' and bucket = 'NAME' under [target], or give "
                 "--set target.endpoint=URL --set target.bucket=NAME."
@@ -496,7 +496,7 @@ def _has_path_or_device(
         configuration_item,
         *(host_item_and_table[:1] if host_item_and_table is not None else ()),
     )
-    return any(key in item.user_values for item in items for key in ("path", "device"))
+    return any(key in item.values_as_written for item in items for key in ("path", "device"))
 
 
 def _path_or_device(table: ConfigurationTable | HostTable) -> str | None:
@@ -508,7 +508,7 @@ def _add_duplicate_name_faults(
 ) -> None:
     first: dict[str, TableItem] = {}
     for item in items:
-        name = item.user_values.get(key)
+        name = item.values_as_written.get(key)
         if not isinstance(name, str):
             continue
         if name in first:
@@ -524,10 +524,10 @@ def _host_table_element_faults(
     table_item: TableItem, host_table: HostTable
 ) -> Iterator[ElementFault]:
     kind = host_transport(host_table)
-    if host_table.kind is HostTransport.COMMAND and not table_item.user_values.get("command"):
+    if host_table.kind is HostTransport.COMMAND and not table_item.values_as_written.get("command"):
         hint = "Give the arguments that reach it, as in command = ['ssh', 'client-1']."
         yield ElementFault(("kind",), "kind = 'command' but no command", hint)
-    elif table_item.user_values.get("command") == []:
+    elif table_item.values_as_written.get("command") == []:
         hint = "Give the arguments that reach it, or leave the command out for this machine."
         yield ElementFault(("command",), "a command without a word", hint)
     if kind is not HostTransport.COMMAND and host_table.command:
@@ -559,7 +559,7 @@ def _add_unknown_host_faults(
     names = [
         name
         for host in tables.items_by_section["host"]
-        if isinstance(name := host.user_values.get("name"), str)
+        if isinstance(name := host.values_as_written.get("name"), str)
     ]
     others = {
         host.name: host.role
@@ -606,7 +606,9 @@ def _add_point_count_faults(
 ) -> None:
     """Too large a product is found by multiplying, before any point is made."""
     configurations = max(len(tables.items_by_section["configuration"]), 1)
-    counts = [point_count(item.user_values, axes) for item in tables.items_by_section["workload"]]
+    counts = [
+        point_count(item.values_as_written, axes) for item in tables.items_by_section["workload"]
+    ]
     points = configurations * sum(counts)
     runs = configurations * sum(
         count * _workload_repeats(item, tables)

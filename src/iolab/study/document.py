@@ -78,7 +78,7 @@ class _TomlLineScanner(Struct):
         self.position += 2 if is_array else 1
         path: KeyPath = ()
         for key in keys[:-1]:
-            path = self._record_line_and_get_innermost_table((*path, key), line)
+            path = self._record_line_and_get_table_key_path((*path, key), line)
         path = (*path, keys[-1])
         if is_array:
             self.tables[path] = self.tables.get(path, -1) + 1
@@ -87,7 +87,7 @@ class _TomlLineScanner(Struct):
         self.lines[path] = line  # also over the line of `[a.b]`, which may stand before `[a]`
         return path
 
-    def _record_line_and_get_innermost_table(self, key_path: KeyPath, line_number: int) -> KeyPath:
+    def _record_line_and_get_table_key_path(self, key_path: KeyPath, line_number: int) -> KeyPath:
         """The table that a header's inner key names: in an array of tables, its last element."""
         self.lines.setdefault(key_path, line_number)
         return (*key_path, self.tables[key_path]) if key_path in self.tables else key_path
@@ -237,7 +237,7 @@ class StudyDocument(Struct):
             part = key_path[:length]
             if part in self.overrides:
                 return self.overrides[part]
-            if part in self.lines and not self._is_overridden(part):
+            if part in self.lines and not self._is_inside_overridden_table(part):
                 return ValueOrigin(self.file, self.lines[part])
         return ValueOrigin(self.file)
 
@@ -252,7 +252,7 @@ class StudyDocument(Struct):
         table[str(key_path[-1])] = value
         self.overrides[key_path] = origin
 
-    def _is_overridden(self, key_path: KeyPath) -> bool:
+    def _is_inside_overridden_table(self, key_path: KeyPath) -> bool:
         """Whether a table or list around `key_path` was replaced as a whole."""
         return any(key_path[:length] in self.overrides for length in range(1, len(key_path)))
 

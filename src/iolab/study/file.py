@@ -555,26 +555,28 @@ class StudyFileSchema(Record):
         """The tables that elements of an array may be."""
         return tuple(self.workloads) if section == "workload" else (ITEMS[section][0],)
 
-    def element_table_type(self, section: str, user_values: Mapping[str, Any]) -> type[StudyTable]:
+    def element_table_type(
+        self, section: str, values_as_written: Mapping[str, Any]
+    ) -> type[StudyTable]:
         """The table that an element is."""
         return (
-            self._workload_table_type_and_engines(user_values)[0]
+            self._workload_table_type_and_engines(values_as_written)[0]
             if section == "workload"
             else ITEMS[section][0]
         )
 
-    def possible_engines(self, user_values: Mapping[str, Any]) -> tuple[EngineName, ...]:
+    def possible_engines(self, values_as_written: Mapping[str, Any]) -> tuple[EngineName, ...]:
         """The engines that can make what a workload is."""
-        return self._workload_table_type_and_engines(user_values)[1]
+        return self._workload_table_type_and_engines(values_as_written)[1]
 
     def _workload_table_type_and_engines(
-        self, user_values: Mapping[str, Any]
+        self, values_as_written: Mapping[str, Any]
     ) -> tuple[type[LoadTable], tuple[EngineName, ...]]:
         """The table and the engines of a workload: its engine decides, misspelt or not.
 
         Without one they are the first kind's.
         """
-        engine, loads = user_values.get("engine"), tuple(self.workloads.items())
+        engine, loads = values_as_written.get("engine"), tuple(self.workloads.items())
         if isinstance(engine, str):
             meant = nearest_word(engine, [name for _, names in loads for name in names])
             return next((load for load in loads if meant in load[1]), loads[0])

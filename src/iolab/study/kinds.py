@@ -144,7 +144,7 @@ class LoadStudyKind:
             id=table.id,
             title=table.title or table.id,
             job=table.build_job(),
-            sweep=table.sweep_axes(table_item.user_values),
+            sweep=table.sweep_axes(table_item.values_as_written),
             indicator=table.headline_indicator,
             repeats=table.repeats,
             search_goal=table.workload_objective,
@@ -288,7 +288,7 @@ class HostStudyKind(Protocol):
     ) -> tuple[int, ...]:
         """Of these numbers of hosts on a node those at which its load may turn."""
 
-    def iops_limit_per_booted_host(self, study: Study) -> int | None:
+    def iops_limit_per_guest_disk(self, study: Study) -> int | None:
         """How many I/Os a second each such host is held to, None for none."""
 
     def booted_host_demand(

@@ -114,16 +114,16 @@ class LoadTable(StudyTable):
     program_option_text = staticmethod(values.program_option_text)
     """How options of a tool are told to it."""
 
-    def sweep_axes(self, user_values: Mapping[str, Any]) -> tuple[Axis, ...]:
-        """Its axes: lists among the `user_values`, but for keys with faults, which have no values.
+    def sweep_axes(self, values_as_written: Mapping[str, Any]) -> tuple[Axis, ...]:
+        """Its axes: lists among `values_as_written`, except keys with faults, which have none.
 
         Who makes the load is told of every point that says so.
         """
         return tuple(
             Axis(name, tuple(listed))
             for name in self.axes
-            if isinstance(user_values.get(name), list)
-            or (name in (VMS_PER_NODE_AXIS, HOSTS_AXIS) and name in user_values)
+            if isinstance(values_as_written.get(name), list)
+            or (name in (VMS_PER_NODE_AXIS, HOSTS_AXIS) and name in values_as_written)
             if (listed := getattr(self, name)) is not None
         )
 

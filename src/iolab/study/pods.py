@@ -30,10 +30,10 @@ def expand_pods_or_add_faults(document: StudyDocument) -> PodFleet | None:
     Storage nodes stay, and of a configuration that is named as a class its titles, hardware and
     cost. None where the study has no such table, or one with faults.
     """
-    user_values = document.tree.get(SECTION)
-    if not isinstance(user_values, dict):
+    values_as_written = document.tree.get(SECTION)
+    if not isinstance(values_as_written, dict):
         return None
-    table = validate_table_and_add_faults(document, KubernetesTable, user_values, (SECTION,))
+    table = validate_table_and_add_faults(document, KubernetesTable, values_as_written, (SECTION,))
     if table is None:
         _set_pod_target_or_add_fault(
             document, MOUNT_PATH

@@ -89,7 +89,8 @@ def add_phase_and_event_faults(
         add_element_faults(document, item, _phase_element_faults(phase))
     loads = {event.id for _, event in events if event.workload is not None}
     is_verified = any(
-        item.user_values.get("verify") for item, _ in tables.items_of_table("workload", LoadTable)
+        item.values_as_written.get("verify")
+        for item, _ in tables.items_of_table("workload", LoadTable)
     )
     for item, event in events:
         if event.phase == READBACK_PHASE:
@@ -172,7 +173,7 @@ def _add_neighbour_faults(document: StudyDocument, tables: StudyTables) -> None:
             add_element_faults(document, item, [ElementFault(("workload",), has, hint)])
     for name in sorted(names & loads.keys()):
         item, load = loads[name]
-        for axis in load.sweep_axes(item.user_values):
+        for axis in load.sweep_axes(item.values_as_written):
             values = quote_value(list(axis.values))
             has = f"{axis.name} = {values}, and an event begins this load"
             add_element_faults(
@@ -240,7 +241,7 @@ def _add_faults_of_method_with_phases(document: StudyDocument, tables: StudyTabl
         message = "method.runtime stands beside phases, which say how long a run is."
         document.add_fault(("method", "runtime"), message, "Leave it out.")
     for item, _ in tables.items_of_table("workload", LoadTable):
-        engine = item.user_values.get("engine", "fio")
+        engine = item.values_as_written.get("engine", "fio")
         if engine not in ENGINES:
             has = f"engine = {quote_value(engine)}, and the study has phases"
             hint = "Set engine = 'native' or 'fio'."

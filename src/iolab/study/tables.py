@@ -43,7 +43,7 @@ class TableItem(Record):
     """
 
     key_path: KeyPath
-    user_values: dict[str, Any]
+    values_as_written: dict[str, Any]
     table: StudyTable | None
 
 
@@ -291,7 +291,7 @@ def add_option_faults(
     `format_value` gives the text that an engine gets, `advice_for_name` what to do about
     a name of another place.
     """
-    user_value = table_item.user_values.get(key)
+    user_value = table_item.values_as_written.get(key)
     if table_item.table is not None and not isinstance(table_item.table, table_type):
         return  # the key itself is told of
     for name, value in user_value.items() if isinstance(user_value, dict) else ():

@@ -153,7 +153,7 @@ async def require_shared_target(
     async def _require_peer_files_visible(workdir: WorkDirectory) -> None:
         for name in owner_names_by_reader[workdir.name]:
             folder = peer_folder_path(workdir, by_name[name])
-            why = await _marker_file_mismatch_reason(workdir, folder, marks[name])
+            why = await _peer_folder_not_seen_reason(workdir, folder, marks[name])
             if why is not None:
                 blind.append(workdir.name)
                 raise HostError(
@@ -185,7 +185,7 @@ def _host_names_text(hosts: Sequence[str]) -> str:
     return ", ".join(f"'{excerpt(name)}'" for name in hosts[:HOSTS_NAMED]) + more
 
 
-async def _marker_file_mismatch_reason(
+async def _peer_folder_not_seen_reason(
     workdir: WorkDirectory, folder: str, mark: FileAnswer
 ) -> str | None:
     """Why what the host sees there is not the folder with that mark; None when it is."""

@@ -197,7 +197,10 @@ def test_runs_in_doubt_count_where_a_point_has_no_others() -> None:
     assert (alarm.last_trusted_order, alarm.moved_order) == (2, 5)
     assert log.metric_values(again.digest, "iops") == [500.0]
     assert log.metric_values(once.digest, "iops") == [333.0]
-    assert (log.usable_run_count(again.digest), log.usable_run_count(once.digest)) == (1, 0)
+    assert (
+        log.run_count_on_steady_ground(again.digest),
+        log.run_count_on_steady_ground(once.digest),
+    ) == (1, 0)
 
 
 def test_a_point_that_failed_is_not_asked_for_again_and_ends_no_search() -> None:

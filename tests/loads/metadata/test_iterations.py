@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from iolab.analysis.metrics import metrics_from_values
+from iolab.analysis.metrics import metrics_or_unknown_by_key
 from iolab.core.metric import RunResult, Verdict, VerdictLevel
 from iolab.core.run import RunStatus
 from iolab.core.tagged import type_tag_of
@@ -37,7 +37,7 @@ def result(repeat: int, level: VerdictLevel = VerdictLevel.VALID, **values: floa
         status=RunStatus.DONE,
         failure=None,
         window_s=10.0,
-        metrics=metrics_from_values(METADATA_KEYS, values),
+        metrics=metrics_or_unknown_by_key(METADATA_KEYS, values),
         hosts=(),
         verdict=Verdict(level, ()),
         load=type_tag_of(MetadataJob),

@@ -9,7 +9,7 @@ from iolab.analysis.points import AxisValues, PointSummary, summarise_points
 from iolab.core.configuration import Capacity
 from iolab.core.metric import Metric, VerdictLevel
 from iolab.core.study import Study
-from iolab.published.audit.document import FigureRange, exact_range
+from iolab.published.audit.document import RoundingInterval, exact_range
 from iolab.published.recomputed import (
     FigureDivisorKind,
     PublishedAndMeasuredFigure,
@@ -24,7 +24,7 @@ CLIENTS = len(SOURCE.study.configurations[0].hosts)
 
 
 def printed(
-    value: FigureRange,
+    value: RoundingInterval,
     metric: str = "iops",
     unit: str = "1/s",
     axis: AxisValues = (),
@@ -116,14 +116,14 @@ def test_the_interval_holds_chance_here_and_rounding_there() -> None:
     told = Metric(100.0, "1/s", 90.0, 110.0, 3)
     points = [replace(reads()[0], metrics={"iops": told})]
     ratio = (
-        pair(printed(FigureRange(45.0, 55.0)), points=points)
+        pair(printed(RoundingInterval(45.0, 55.0)), points=points)
         .ratio_by_divisor[FigureDivisorKind.WHOLE]
         .ratio
     )
     assert [ratio.value, ratio.low, ratio.high] == pytest.approx([2.0, 90 / 55, 110 / 45])
     alone = [replace(reads()[0], metrics={"iops": Metric(100.0, "1/s", n=1)})]
     ratio = (
-        pair(printed(FigureRange(45.0, 55.0)), points=alone)
+        pair(printed(RoundingInterval(45.0, 55.0)), points=alone)
         .ratio_by_divisor[FigureDivisorKind.WHOLE]
         .ratio
     )

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.published.audit.document import (
-    FigureRange,
+    RoundingInterval,
     enclosing_range,
     exact_range,
     range_product,
@@ -57,7 +57,7 @@ def test_rounding_a_number_leaves_it_inside(value: float, digits: int) -> None:
 def test_products_and_quotients_hold_those_of_every_number_within(
     a: float, b: float, c: float, d: float
 ) -> None:
-    one, other = FigureRange(min(a, b), max(a, b)), FigureRange(min(c, d), max(c, d))
+    one, other = RoundingInterval(min(a, b), max(a, b)), RoundingInterval(min(c, d), max(c, d))
     times, over = one * other, one / other
     for x in (one.low, one.middle, one.high):
         for y in (other.low, other.middle, other.high):
@@ -66,21 +66,25 @@ def test_products_and_quotients_hold_those_of_every_number_within(
 
 
 def test_spans_meet_or_are_a_share_apart() -> None:
-    assert FigureRange(1, 2).overlaps(FigureRange(2, 3))
-    assert FigureRange(1, 2).relative_gap_to(FigureRange(2, 3)) == 0
-    assert FigureRange(1, 2).relative_gap_to(FigureRange(4, 5)) == 0.5
-    assert FigureRange(4, 5).relative_gap_to(FigureRange(1, 2)) == 1.0
+    assert RoundingInterval(1, 2).overlaps(RoundingInterval(2, 3))
+    assert RoundingInterval(1, 2).relative_gap_to(RoundingInterval(2, 3)) == 0
+    assert RoundingInterval(1, 2).relative_gap_to(RoundingInterval(4, 5)) == 0.5
+    assert RoundingInterval(4, 5).relative_gap_to(RoundingInterval(1, 2)) == 1.0
     assert exact_range(1).relative_gap_to(exact_range(0)) == float("inf")
 
 
 def test_a_quotient_needs_a_positive_divisor() -> None:
     with pytest.raises(ValueError, match="positive divisor"):
-        exact_range(1) / FigureRange(0, 1)
+        exact_range(1) / RoundingInterval(0, 1)
 
 
 def test_sums_products_and_hulls_of_several() -> None:
-    assert exact_range(1) + FigureRange(2, 3) == FigureRange(3, 4)
-    assert range_product([exact_range(2), FigureRange(1, 2), exact_range(3)]) == FigureRange(6, 12)
-    assert enclosing_range([FigureRange(3, 4), FigureRange(1, 2)]) == FigureRange(1, 4)
+    assert exact_range(1) + RoundingInterval(2, 3) == RoundingInterval(3, 4)
+    assert range_product(
+        [exact_range(2), RoundingInterval(1, 2), exact_range(3)]
+    ) == RoundingInterval(6, 12)
+    assert enclosing_range([RoundingInterval(3, 4), RoundingInterval(1, 2)]) == RoundingInterval(
+        1, 4
+    )
     with pytest.raises(ValueError, match="no figures"):
         enclosing_range([])

@@ -72,7 +72,7 @@ def _evidence_on_save_or_load(
     row: SubmittedRow, folder: ResultFolder, save_or_load: str
 ) -> Iterator[FileEvidence]:
     times = {
-        rank: rank_time_by_checkpoint(document, save_or_load)
+        rank: checkpoint_times_of_rank(document, save_or_load)
         for rank, document in folder.epoch_documents_by_rank.items()
     }
     times = {rank: each for rank, each in times.items() if each}
@@ -102,7 +102,7 @@ def _evidence_on_save_or_load(
         )
 
 
-def rank_time_by_checkpoint(
+def checkpoint_times_of_rank(
     document: Document, save_or_load: str
 ) -> Mapping[str, RankCheckpointTime]:
     """The times of one rank by the name of the checkpoint."""

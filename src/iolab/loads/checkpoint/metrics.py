@@ -8,7 +8,7 @@ from statistics import median
 from typing import Final
 
 from iolab.analysis.checks.bytes import device_names_counting_each_io_once
-from iolab.analysis.metrics import METRIC_KEYS, metrics_from_values
+from iolab.analysis.metrics import METRIC_KEYS, metrics_or_unknown_by_key
 from iolab.analysis.view import RunView
 from iolab.core.metric import Metric
 from iolab.core.run import DeviceDelta
@@ -232,7 +232,7 @@ def checkpoint_metrics(
             restore.rate_over_first_rank_bytes_per_s if restore else None
         )
         values[AMPLIFICATION.key] = _restore_read_amplification(view)
-    return metrics_from_values((spec.key for spec in METRICS), values)
+    return metrics_or_unknown_by_key((spec.key for spec in METRICS), values)
 
 
 def _restore_read_amplification(view: CheckpointView) -> float | None:

@@ -443,7 +443,7 @@ def add_neighbour_verify_faults(document: StudyDocument, study: Study) -> None:
             continue
         neighbour = study.scenario.neighbour_workload(event.neighbour)
         for measured in study.workloads:
-            serials = _serials_of_devices_shared_with_neighbour(study, event)
+            serials = _serials_of_devices_shared_with_load(study, event)
             for verifying, writing in ((measured, neighbour), (neighbour, measured)):
                 if not (serials and verifying.job.verify and writing.job.changes_data):
                     continue
@@ -458,7 +458,7 @@ def add_neighbour_verify_faults(document: StudyDocument, study: Study) -> None:
                 document.add_fault(("event", index, "workload"), message, hint)
 
 
-def _serials_of_devices_shared_with_neighbour(study: Study, event: EventPlan) -> list[str]:
+def _serials_of_devices_shared_with_load(study: Study, event: EventPlan) -> list[str]:
     """The devices on which an event's load and the measured one both work."""
     serials = []
     for configuration in study.configurations:

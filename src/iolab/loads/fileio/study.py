@@ -124,7 +124,7 @@ class FileIoStudyKind(LoadStudyKind):
         if not job.access.has_writes:
             return RunWrites()
         share = 1 - job.read_percent / 100 if job.read_percent is not None else 1.0
-        disk_iops = host_kind.iops_limit_per_booted_host(study)
+        disk_iops = host_kind.iops_limit_per_guest_disk(study)
         limited, unlimited = 0.0, []
         for host in load_host_names:
             jobs = Job.require_type(point.job_on_host(host)).numjobs

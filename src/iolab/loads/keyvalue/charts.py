@@ -385,11 +385,15 @@ def key_value_best_figures(
             )
             figure = build_best_figure(headline, texts)
             reads = alone.get((figure.configuration, figure.axis_values)) if has_writer else None
-            found.append(figure if reads is None else _with_doubt_by_reads_alone(figure, reads))
+            found.append(
+                figure if reads is None else _with_doubt_if_faster_than_reads_alone(figure, reads)
+            )
     return tuple(found)
 
 
-def _with_doubt_by_reads_alone(figure: BestFigure, reads_alone: PointSummary) -> BestFigure:
+def _with_doubt_if_faster_than_reads_alone(
+    figure: BestFigure, reads_alone: PointSummary
+) -> BestFigure:
     """A rate of readers beside a writer, with what speaks against it by that of the same alone."""
     value, rate = figure.value.value, reads_alone.metric_value(WHOLE_OPERATIONS_RATE_KEY)
     if not value or not rate or value <= CLOSE_RATIO * rate:

@@ -21,7 +21,7 @@ import numpy as np
 from iolab.analysis.metrics import (
     is_percentile_supported,
     latency_statistics,
-    metrics_from_values,
+    metrics_or_unknown_by_key,
     percentiles_with_intervals,
     rate_with_interval,
     with_stall_percentiles_as_bounds,
@@ -459,8 +459,8 @@ def _key_value_metrics(
             if not operation.is_intended:
                 rates[operation.rate_key] = _operation_rate(key_value_sums, operation, host_indexes)
             metrics |= _latency_metrics(key_value_sums, operation, host_indexes)
-        metrics |= metrics_from_values(rates, rates)
-    return metrics_from_values(metric_keys_of_operations(shown), {}) | metrics
+        metrics |= metrics_or_unknown_by_key(rates, rates)
+    return metrics_or_unknown_by_key(metric_keys_of_operations(shown), {}) | metrics
 
 
 def _operation_rate(

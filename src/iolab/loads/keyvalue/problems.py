@@ -69,7 +69,7 @@ def add_key_value_faults(document: StudyDocument, tables: StudyTables) -> None:
             document, item, "ycsb", YcsbTable, YCSB_OPTIONS, format_value=ycsb_option_text
         )
     for item, bench in tables.items_of_table("workload", DbBenchTable):
-        add_element_faults(document, item, _db_bench_element_faults(bench, item.user_values))
+        add_element_faults(document, item, _db_bench_element_faults(bench, item.values_as_written))
     for item, mixed in tables.items_of_table("workload", YcsbTable):
         add_element_faults(document, item, _mix_element_faults(mixed))
     _add_server_faults(document, tables)
@@ -126,7 +126,8 @@ def _add_server_faults(document: StudyDocument, tables: StudyTables) -> None:
         return
     workloads = tables.items_of_table("workload", YcsbTable)
     if not any(
-        item.user_values.get("engine") == "ycsb" for item in tables.items_by_section["workload"]
+        item.values_as_written.get("engine") == "ycsb"
+        for item in tables.items_by_section["workload"]
     ):
         message = "[server] has no effect: no workload of the study has engine = 'ycsb'."
         document.add_fault(("server",), message, "Leave it out.")

@@ -336,7 +336,7 @@ class YcsbJob(AnyJob, Record, tag="ycsb"):
         return YCSB_ENGINE
 
     @property
-    def may_use_study_server(self) -> bool:
+    def may_use_server_table(self) -> bool:
         """Whether the study's server is what it works against."""
         return True
 

@@ -61,7 +61,9 @@ def request_metric_values(
     view: KvCacheView, host_indexes: Sequence[int]
 ) -> dict[str, float | None]:
     """The values of those hosts together."""
-    latencies = view.latency_values(host_indexes, KvCacheOperation.PREFIX_LOAD, PREFIX_PERCENTILES)
+    latencies = view.latency_mean_percentiles_and_max(
+        host_indexes, KvCacheOperation.PREFIX_LOAD, PREFIX_PERCENTILES
+    )
     return latencies | _replay_metric_values(view, host_indexes)
 
 

@@ -272,7 +272,7 @@ class MdtestDriver(LoadDriver):
             host_runs,
             lambda host_run: _require_programs(host_run, MetadataJob.require_type(run.point.job)),
         )
-        await _require_common_target_path(host_runs)
+        await _require_one_shared_target(host_runs)
         if not session.stop.is_requested:
             await watch_for_background_io(session, run, host_runs)
 
@@ -332,7 +332,7 @@ async def _require_programs(host_run: HostRunInProgress, job: MetadataJob) -> No
             raise EngineError(message, INSTALL_MDTEST if name == "mdtest" else INSTALL_MPI)
 
 
-async def _require_common_target_path(host_runs: Sequence[HostRunInProgress]) -> None:
+async def _require_one_shared_target(host_runs: Sequence[HostRunInProgress]) -> None:
     """HostError unless every client sees the first one's folder under the same path."""
     first = host_runs[0].workdir
     for host_run in host_runs:

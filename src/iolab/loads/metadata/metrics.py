@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analysis.metrics import latency_statistics, metrics_from_values
+from iolab.analysis.metrics import latency_statistics, metrics_or_unknown_by_key
 from iolab.analysis.sums import OperationSums, sum_operations
 from iolab.analysis.view import RunView
 from iolab.analysis.window import EDGE_SLACK_NS, Mask, Window, intersect_windows
@@ -261,7 +261,7 @@ def metadata_metrics(record: RunRecord, metadata_sums: MetadataSums) -> dict[str
             phase.completed_count, phase.span
         )
         values |= _phase_latencies(phase, hosts)
-    return metrics_from_values(METADATA_KEYS, values)
+    return metrics_or_unknown_by_key(METADATA_KEYS, values)
 
 
 def metadata_host_metrics(metadata_sums: MetadataSums, host_index: int) -> dict[str, Metric]:
@@ -279,7 +279,7 @@ def metadata_host_metrics(metadata_sums: MetadataSums, host_index: int) -> dict[
             span = Window(run.first_start_real_ns, run.last_end_real_ns)
             values[phase.operation.phase_rate_key] = _rate_over_window(run.completed, span)
         values |= _phase_latencies(phase, [host_index])
-    return metrics_from_values(METADATA_KEYS, values)
+    return metrics_or_unknown_by_key(METADATA_KEYS, values)
 
 
 def _plausible_rate_or_none(reported: ReportedRate) -> float | None:

@@ -336,7 +336,7 @@ async def send_phase_and_wait(
             if last.message_type == "interval":
                 on_message(last)
     if last is None:
-        raise host.mark_lost(f"gave no answer to '{request['phase']}'")
+        raise host.end_as_lost(f"gave no answer to '{request['phase']}'")
     return last
 
 
@@ -379,7 +379,7 @@ async def run_measured_phase(
 
 
 def _mark_lost_and_raise(host: Host, message_part: str, fault: ValueError) -> NoReturn:
-    raise host.mark_lost(f"sent {message_part} that is malformed: {fault}") from None
+    raise host.end_as_lost(f"sent {message_part} that is malformed: {fault}") from None
 
 
 class MetadataDriver(LoadDriver):
@@ -613,7 +613,7 @@ class _MetadataIteration:
                 phase = reader.build_operation_run(answers)
             except ValueError as fault:
                 words = f"sent a malformed measured phase: {fault}"
-                raise host_run.workdir.host.mark_lost(words) from None
+                raise host_run.workdir.host.end_as_lost(words) from None
         finally:
             host_run.intervals.extend(reader.intervals)
         if operation is MetadataOperation.FILE_CREATE and answers.tried:

@@ -34,7 +34,7 @@ def operation_renderables(study: Study, results: Sequence[RunResult]) -> Iterato
         return
     table = _without_empty_and_repeated_columns(iteration_summary_table(points, study, {}))
     starts = accumulate([0, *(len(point.operations) for point in points)])
-    titles = (_point_line(study, point) for point in points)
+    titles = (_point_heading_with_iteration_counts(study, point) for point in points)
     yield grouped_report_table(replace(table, groups=tuple(zip(starts, titles, strict=False))))
     for point in points:
         yield from _disagreeing_repeats_line(point)
@@ -69,7 +69,7 @@ def _disagreeing_repeats_line(point: PointStatistics) -> Iterator[RenderableType
         )
 
 
-def _point_line(study: Study, point: PointStatistics) -> str:
+def _point_heading_with_iteration_counts(study: Study, point: PointStatistics) -> str:
     titles = study.workload_titles
     parts = [titles.get(point.workload, point.workload), point_label(point, study)]
     return (

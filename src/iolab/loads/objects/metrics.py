@@ -109,7 +109,7 @@ def _operation_rates_and_latencies(
         if view.operation_count(host_indexes, operation):
             if operation in WHOLE_OPERATIONS:
                 values[operation.rate_key] = view.operation_rate_per_s(host_indexes, operation)
-            values |= view.latency_values(host_indexes, operation, PERCENTILES)
+            values |= view.latency_mean_percentiles_and_max(host_indexes, operation, PERCENTILES)
     return values
 
 

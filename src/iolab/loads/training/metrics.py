@@ -104,7 +104,10 @@ def training_metric_values(
     view: TrainingView, host_indexes: Sequence[int]
 ) -> dict[str, float | None]:
     """The values of those hosts together."""
-    latencies = (view.latency_values(host_indexes, operation, PERCENTILES) for operation in TIMED)
+    latencies = (
+        view.latency_mean_percentiles_and_max(host_indexes, operation, PERCENTILES)
+        for operation in TIMED
+    )
     return {
         **{key: value for values in latencies for key, value in values.items()},
         **_lowest_utilisation_host_values(view, host_indexes),

@@ -10,7 +10,7 @@ from iolab.core.bins import PERCENTILES
 from iolab.core.metric import Metric, RunResult, worst_verdict_level
 from iolab.core.run import Point
 from iolab.published.audit import declared, figures, rates
-from iolab.published.audit.document import FigureRange, PublishedSet, exact_range
+from iolab.published.audit.document import PublishedSet, RoundingInterval, exact_range
 from iolab.published.audit.relations import Agreement, AuditOutcome, agreement_of_ranges, range_text
 from iolab.text import counted_noun
 
@@ -186,7 +186,7 @@ def _equality_outcome(
     tolerance: float = EXACT,
 ) -> AuditOutcome:
     verdict = agreement_of_ranges(exact_range(stated), exact_range(computed), tolerance)
-    computed_text = range_text(FigureRange(computed, computed), "")
+    computed_text = range_text(RoundingInterval(computed, computed), "")
     verb = "is" if verdict is Agreement.AGREES else "is not"
     message = f"{text} {verb} what its parts give: {stated:,.6g} against {computed:,.6g}."
     return AuditOutcome(

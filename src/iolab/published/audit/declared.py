@@ -12,9 +12,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from iolab.published.audit.document import (
-    FigureRange,
     PublishedElement,
     PublishedSet,
+    RoundingInterval,
     exact_range,
     flatten_table,
     positive_printed_value_range,
@@ -32,7 +32,9 @@ from iolab.published.audit.relations import (
 )
 from iolab.published.meaning import ArithmeticRelation, parse_arithmetic
 
-_OPERATORS: Final[dict[type[ast.operator], Callable[[FigureRange, FigureRange], FigureRange]]] = {
+_OPERATORS: Final[
+    dict[type[ast.operator], Callable[[RoundingInterval, RoundingInterval], RoundingInterval]]
+] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -76,14 +78,14 @@ class _ElementExpressionScope:
             table, expression_name = others[0], key
         return dict(flatten_table(table)).get(expression_name)
 
-    def figure_range(self, name: str) -> FigureRange | None:
+    def figure_range(self, name: str) -> RoundingInterval | None:
         """The same, a count being exact; None where it is no positive figure."""
         printed = self.printed_value(name)
         return exact_count_range(name, printed) or positive_printed_value_range(printed)
 
-    def evaluate(self, node: ast.expr) -> FigureRange | None:
+    def evaluate(self, node: ast.expr) -> RoundingInterval | None:
         """None where a figure is missing, or a part is not above 0."""
-        result: FigureRange | None
+        result: RoundingInterval | None
         if isinstance(node, ast.BinOp):
             left, right = self.evaluate(node.left), self.evaluate(node.right)
             result = _OPERATORS[type(node.op)](left, right) if left and right else None

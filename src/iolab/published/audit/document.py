@@ -56,7 +56,7 @@ _PERCENTILE: Final = re.compile(r"(?<![a-z])(p\d\d)_(\d+)")
 _TOO_DEEP: Final = f"tables lie more than {DEPTH_MAX} deep"
 
 
-class FigureRange(Record):
+class RoundingInterval(Record):
     """What a printed figure leaves open, from `low` to `high`; equal where it is exact.
 
     5.2e6 is any number from 5.15 to 5.25 million. Products and quotients of figures are intervals
@@ -76,38 +76,38 @@ class FigureRange(Record):
         """How far the ends are from the middle, as a share of it; 0 where that is 0."""
         return (self.high - self.low) / 2 / abs(self.middle) if self.middle else 0.0
 
-    def overlaps(self, other: FigureRange) -> bool:
+    def overlaps(self, other: RoundingInterval) -> bool:
         """Whether any number lies in both."""
         return self.low <= other.high and other.low <= self.high
 
-    def relative_gap_to(self, other: FigureRange) -> float:
+    def relative_gap_to(self, other: RoundingInterval) -> float:
         """How far the nearest numbers of both are apart, as a share of the other's nearest."""
         if self.overlaps(other):
             return 0.0
         near, far = (self.high, other.low) if self.high < other.low else (self.low, other.high)
         return abs(near - far) / abs(far) if far else inf
 
-    def __add__(self, other: FigureRange) -> FigureRange:
-        return FigureRange(self.low + other.low, self.high + other.high)
+    def __add__(self, other: RoundingInterval) -> RoundingInterval:
+        return RoundingInterval(self.low + other.low, self.high + other.high)
 
-    def __sub__(self, other: FigureRange) -> FigureRange:
-        return FigureRange(self.low - other.high, self.high - other.low)
+    def __sub__(self, other: RoundingInterval) -> RoundingInterval:
+        return RoundingInterval(self.low - other.high, self.high - other.low)
 
-    def __mul__(self, other: FigureRange) -> FigureRange:
-        return FigureRange(self.low * other.low, self.high * other.high)
+    def __mul__(self, other: RoundingInterval) -> RoundingInterval:
+        return RoundingInterval(self.low * other.low, self.high * other.high)
 
-    def __truediv__(self, other: FigureRange) -> FigureRange:
+    def __truediv__(self, other: RoundingInterval) -> RoundingInterval:
         if other.low <= 0:
             raise ValueError(f"a quotient needs a positive divisor, not {other.low}")
-        return FigureRange(self.low / other.high, self.high / other.low)
+        return RoundingInterval(self.low / other.high, self.high / other.low)
 
 
-def exact_range(value: float) -> FigureRange:
+def exact_range(value: float) -> RoundingInterval:
     """A count, or a figure by definition."""
-    return FigureRange(value, value)
+    return RoundingInterval(value, value)
 
 
-def rounding_range(value: int | Decimal) -> FigureRange:
+def rounding_range(value: int | Decimal) -> RoundingInterval:
     """What a figure stands for that was rounded to its last digit that is not a trailing zero.
 
     A figure of whole hundreds may have been rounded to hundreds: nobody can tell, so it is taken to
@@ -121,21 +121,25 @@ def rounding_range(value: int | Decimal) -> FigureRange:
     while exponent >= 0 and significant > 1 and digits[significant - 1] == 0:
         significant -= 1
     step = Decimal(1).scaleb(exponent + len(digits) - significant)
-    return FigureRange(float(number - step / 2), float(number + step / 2))
+    return RoundingInterval(float(number - step / 2), float(number + step / 2))
 
 
-def range_product(factors: Iterable[FigureRange]) -> FigureRange:
+def range_product(factors: Iterable[RoundingInterval]) -> RoundingInterval:
     """The product of positive figures."""
     every = tuple(factors)
-    return FigureRange(prod(figure.low for figure in every), prod(figure.high for figure in every))
+    return RoundingInterval(
+        prod(figure.low for figure in every), prod(figure.high for figure in every)
+    )
 
 
-def enclosing_range(spans: Iterable[FigureRange]) -> FigureRange:
+def enclosing_range(spans: Iterable[RoundingInterval]) -> RoundingInterval:
     """From the lowest to the highest of them; ValueError for none."""
     every = tuple(spans)
     if not every:
         raise ValueError("no figures")
-    return FigureRange(min(figure.low for figure in every), max(figure.high for figure in every))
+    return RoundingInterval(
+        min(figure.low for figure in every), max(figure.high for figure in every)
+    )
 
 
 Path = tuple[str | int, ...]
@@ -224,7 +228,7 @@ def flatten_table(table: Mapping[str, Any], name_prefix: str = "") -> Iterator[t
             yield name, value
 
 
-def printed_value_range(value: object) -> FigureRange | None:
+def printed_value_range(value: object) -> RoundingInterval | None:
     """What a printed value stands for: a figure, or a list of a lowest and a highest; else None."""
     if _is_number(value):
         return rounding_range(value)
@@ -233,7 +237,7 @@ def printed_value_range(value: object) -> FigureRange | None:
     return None
 
 
-def positive_printed_value_range(value: object) -> FigureRange | None:
+def positive_printed_value_range(value: object) -> RoundingInterval | None:
     """The same where it is above 0 whatever was rounded, so that it can be divided by."""
     figure = printed_value_range(value)
     return figure if figure is not None and figure.low > 0 else None

@@ -17,10 +17,10 @@ from iolab.published.audit.document import (
     ELEMENT_KEYS,
     MODULES,
     RESTATED_KEY,
-    FigureRange,
     Path,
     PublishedElement,
     PublishedSet,
+    RoundingInterval,
     element_label,
     enclosing_range,
     exact_range,
@@ -177,8 +177,8 @@ def audit_standard_deviations(published: PublishedSet) -> Iterator[AuditOutcome]
 
 
 def _standard_deviation_range(
-    low: FigureRange, mean: FigureRange, high: FigureRange, n: int, divisor: int
-) -> FigureRange:
+    low: RoundingInterval, mean: RoundingInterval, high: RoundingInterval, n: int, divisor: int
+) -> RoundingInterval:
     """From the least to the most that it can be, whatever was rounded.
 
     `divisor` divides squares.
@@ -233,7 +233,7 @@ def audit_per_unit_totals(published: PublishedSet) -> Iterator[AuditOutcome]:
             )
 
 
-def exact_count_range(name: str, value: object) -> FigureRange | None:
+def exact_count_range(name: str, value: object) -> RoundingInterval | None:
     """A whole number without a unit, which was counted and not rounded."""
     if isinstance(value, bool) or not isinstance(value, int):
         return None
@@ -272,7 +272,7 @@ def audit_part_percents(published: PublishedSet) -> Iterator[AuditOutcome]:
             part, total = match.groups()
             parts = [q for q in own if q.name.startswith(f"{part}_") and q.unit not in ("", "%")]
             for q in parts[:1]:
-                for at, other in _totals_for_part(published, element, q, total):
+                for at, other in _whole_of_stated_share(published, element, q, total):
                     computed = q.value * exact_range(100) / other.value
                     how = f"{q.printed} of {nested_key_text(other.name)} {other.printed}"
                     where = join_locations(element.location, at.location)
@@ -284,7 +284,7 @@ def audit_part_percents(published: PublishedSet) -> Iterator[AuditOutcome]:
                     )
 
 
-def _totals_for_part(
+def _whole_of_stated_share(
     published: PublishedSet,
     element: PublishedElement,
     part_quantity: FigureQuantity,
@@ -350,7 +350,7 @@ def audit_restated_figures(published: PublishedSet) -> Iterator[AuditOutcome]:
                 yield exact_relation_outcome("restated", element, message, is_met=fine)
 
 
-def _figure_or_memory_total_range(value: object) -> FigureRange | None:
+def _figure_or_memory_total_range(value: object) -> RoundingInterval | None:
     """A figure; of memory in words the total."""
     if not isinstance(value, str):
         return None if isinstance(value, bool) else printed_value_range(value)

@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 from iolab.analysis.quotients import fleets_with_single_client
 from iolab.published.audit.document import (
     MODULES,
-    FigureRange,
     PublishedElement,
     PublishedSet,
+    RoundingInterval,
     exact_range,
     flatten_table,
     peak_places,
@@ -72,7 +72,7 @@ def audit_littles_law(published: PublishedSet) -> Iterator[AuditOutcome]:
     """
     method = published.table_at("method")
     for element in published.iterate_elements():
-        figures = [q for q in table_quantities(element.table) if q.is_unqualified]
+        figures = [q for q in table_quantities(element.table) if q.is_of_whole_table]
         rates = [q for q in figures if q.unit == "1/s" and q.value.low > 0]
         if len({q.direction for q in rates}) > 1:  # nobody says whether they ran together
             continue
@@ -362,7 +362,7 @@ def _bandwidth_quantities(element: PublishedElement) -> list[FigureQuantity]:
 
 
 def _line_rate_outcome(
-    element: PublishedElement, rates: list[FigureQuantity], limit: FigureRange, ports_text: str
+    element: PublishedElement, rates: list[FigureQuantity], limit: RoundingInterval, ports_text: str
 ) -> AuditOutcome:
     most = max(rates, key=lambda q: q.value.low)
     fine = most.value.low <= limit.high

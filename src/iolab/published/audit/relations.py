@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from iolab.published.audit.document import (
-    FigureRange,
     PublishedElement,
+    RoundingInterval,
     exact_range,
     flatten_table,
     key_text,
@@ -86,15 +86,15 @@ class FigureComparison(Record):
     rule: str
     subject: str
     printed: str
-    stated: FigureRange
-    computed: FigureRange
+    stated: RoundingInterval
+    computed: RoundingInterval
     unit: str
     expression_with_figures_text: str = ""
     where: str = ""
 
 
 def agreement_of_ranges(
-    stated: FigureRange, computed: FigureRange, slack: float | None = None
+    stated: RoundingInterval, computed: RoundingInterval, slack: float | None = None
 ) -> Agreement:
     """Whether both can be true at once, `slack` as a share of either apart.
 
@@ -152,7 +152,7 @@ def join_locations(*places: str) -> str:
     return list_text(dict.fromkeys(place for place in places if place))
 
 
-def range_text(span: FigureRange, unit: str) -> str:
+def range_text(span: RoundingInterval, unit: str) -> str:
     """An interval for people: one number where its ends are the same to four digits."""
     low, high = _rounded_text(span.low), _rounded_text(span.high)
     return (f"{low} {unit}" if low == high else f"{low} to {high} {unit}").strip()
@@ -185,9 +185,9 @@ class FigureQuantity(Record):
     unit: str
     queue_depth: int | None
     printed: str
-    value: FigureRange
-    lowest: FigureRange
-    highest: FigureRange
+    value: RoundingInterval
+    lowest: RoundingInterval
+    highest: RoundingInterval
 
     @property
     def has_range(self) -> bool:
@@ -200,7 +200,7 @@ class FigureQuantity(Record):
         return next((way for way in ("read", "write") if way in self.base_name.split("_")), "")
 
     @property
-    def is_unqualified(self) -> bool:
+    def is_of_whole_table(self) -> bool:
         """Whether it is of all that a table tells, and no gain, share, drive or layer of it."""
         return set(self.base_name.split("_")) <= _WORDS_OF_WHOLE
 
@@ -238,7 +238,7 @@ def table_quantities(table: Mapping[str, Any]) -> Iterator[FigureQuantity]:
         )
 
 
-def value_in_unit(unit: str, value: FigureRange, figure_name: str) -> FigureRange:
+def value_in_unit(unit: str, value: RoundingInterval, figure_name: str) -> RoundingInterval:
     """The value in the prefix that its key has; `unit` is what `FigureQuantity.unit` says."""
     own, factor = _unit_and_factor(figure_name)
     return value / exact_range(factor) if own == unit else value

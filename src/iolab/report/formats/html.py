@@ -169,13 +169,13 @@ def page_script() -> str:
 def content_security_policy(style: str, script: str) -> str:
     """The Content-Security-Policy under which that style sheet and that script alone are used."""
     return (
-        f"default-src 'none'; style-src '{csp_hash_source(style)}'; "
-        f"script-src '{csp_hash_source(script)}'; img-src data:; base-uri 'none'; form-action "
-        "'none'"
+        f"default-src 'none'; style-src '{csp_hash_without_quotes(style)}'; "
+        f"script-src '{csp_hash_without_quotes(script)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
     )
 
 
-def csp_hash_source(text: str) -> str:
+def csp_hash_without_quotes(text: str) -> str:
     """What names a style sheet or a script in a Content-Security-Policy."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 

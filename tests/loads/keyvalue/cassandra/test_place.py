@@ -72,7 +72,7 @@ def test_a_storage_node_has_it_in_a_folder_taken_for_it(*, keep: bool) -> None:
 
 def test_a_lost_host_is_told() -> None:
     async def work(session: SessionContext, stage: Stage, node: FakeHost) -> None:
-        node.mark_lost("was switched off")
+        node.end_as_lost("was switched off")
         with pytest.raises(HostError, match="was switched off"):
             await place_in(session, stage)
 

@@ -247,7 +247,7 @@ def test_a_client_that_is_lost_ends_the_run_on_all(program: Path, target: Path) 
                 and event.host == "c2"
                 and started(program, "measure")
             ):
-                session.hosts["c2"].mark_lost("was lost in a test")
+                session.hosts["c2"].end_as_lost("was lost in a test")
 
         session.recorder.react = react
 

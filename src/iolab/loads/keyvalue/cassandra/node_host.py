@@ -334,7 +334,7 @@ class ServerProcess:
         if self._failure:
             raise self._failure
         if not self._has_begun.is_set() and self.is_alive:
-            raise self.host.mark_lost(f"started no process within {SPAWN_LIMIT_S:g} s")
+            raise self.host.end_as_lost(f"started no process within {SPAWN_LIMIT_S:g} s")
 
     async def wait_for_end(self, limit_s: float) -> bool:
         """Whether it ends within that time; True at once when it has."""
@@ -356,7 +356,7 @@ class ServerProcess:
         if self.is_alive and not self.host.lost_reason:
             await self._send_signal("KILL")
             if not await self.wait_for_end(KILL_LIMIT_S + SPAWN_LIMIT_S):
-                self.host.mark_lost("did not end a process that it was asked to kill")
+                self.host.end_as_lost("did not end a process that it was asked to kill")
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
