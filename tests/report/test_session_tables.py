@@ -204,4 +204,4 @@ def test_methods_stand_side_by_side_where_they_differ(page: ReportPage) -> None:
     other = with_method(session("two"), repeats=7)
     found = build_report_page(briefed(("a", session("one")), ("b", other)))
     assert [column.title for column in found.method_table.columns] == ["What", "a", "b"]
-    assert any("of its repeats" in text for text in found.answer.trust_texts)
+    assert any("its other repeats" in text for text in found.answer.trust_texts)

@@ -268,7 +268,9 @@ def short_side_names(comparison: ComparisonResult) -> tuple[str, str]:
     baseline, candidate = comparison.baseline, comparison.candidate
     if baseline.session_id == candidate.session_id:
         names = screen_name_by_configuration(candidate.study)
-        return names[baseline.configuration.id], names[candidate.configuration.id]
+        first, second = baseline.configuration.id, candidate.configuration.id
+        # Sides that are engines, as of a calibration, are no configurations of the study.
+        return names.get(first, first), names.get(second, second)
     return baseline.name, candidate.name
 
 
