@@ -36,7 +36,12 @@ class AppendEngine:
             raise EngineError("There is no python3.", "Install it there.")
 
     def build_command(
-        self, job: AppendJob, directory: str, *, seconds: float, seed: int
+        self,
+        job: AppendJob,
+        directory: str,
+        *,
+        seconds: float,
+        seed: int,
     ) -> Command:
         """The process of one host; nothing is drawn."""
         return Command(
