@@ -83,7 +83,7 @@ GUESTS: Final = BootedHostKind(
 )
 
 for _kind in LOADS:
-    declare_tagged_classes(_kind.job_class_paths)
+    declare_tagged_classes(_kind.job_class_path_by_type_tag)
     declare_metrics(_kind.non_operation_metrics)
 declare_metrics(POWER_METRICS)
 declare_metrics(WEAR_METRICS)
@@ -110,14 +110,14 @@ def study_kinds_used_by(study: Study) -> StudyKinds:
     neighbours = () if study.scenario is None else study.scenario.neighbours
     tags = {type_tag_of(workload.job) for workload in (*study.workloads, *neighbours)}
     return _study_kinds_by_name(
-        tuple(kind.name for kind in LOADS if tags & {*kind.job_class_paths})
+        tuple(kind.name for kind in LOADS if tags & {*kind.job_class_path_by_type_tag})
     )
 
 
 def study_kind_of_job(job: AnyJob) -> LoadStudyKind:
     """The kind of a job, for studies and plans."""
     return next(
-        kind for kind in LOADS if type_tag_of(job) in kind.job_class_paths
+        kind for kind in LOADS if type_tag_of(job) in kind.job_class_path_by_type_tag
     ).make_study_kind()
 
 
@@ -159,7 +159,9 @@ def analysis_kinds() -> AnalysisKinds:
     """What results are judged by."""
     from iolab.analysis.kinds import AnalysisKinds
 
-    loads = {job: cache(kind.make_analysis) for kind in LOADS for job in kind.job_class_paths}
+    loads = {
+        job: cache(kind.make_analysis) for kind in LOADS for job in kind.job_class_path_by_type_tag
+    }
     specs = (
         *(spec for kind in LOADS for spec in kind.non_operation_metrics),
         *POWER_METRICS,

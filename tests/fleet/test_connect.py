@@ -132,7 +132,7 @@ def test_a_folder_that_somebody_else_could_write_is_refused(
 def test_a_host_without_sftp_gets_its_agent_by_plain_programs(bare: Bed, agent: Path) -> None:
     async def body() -> str:
         logins = SshConnections(config=NO_CONFIG)
-        entry = await logins.acquire_session("c01", route_of(bare.specs["c01"]))
+        entry = await logins.log_in_over_ssh("c01", route_of(bare.specs["c01"]))
         try:
             runner = SshRunner("c01", entry.connection, logins.settings)
             return await install_agent(CommandHostFileOperations(runner), agent)

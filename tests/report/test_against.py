@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from iolab.cli.studies import read_published_set
 from iolab.core.metric import Metric, VerdictLevel
-from iolab.published.comparison import comparison_section, own_system_description_text
+from iolab.published.comparison import comparison_section, own_counterpart_text
 from iolab.published.sets import PublishedReference
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Chart, LineSegments, Mark, Markers, ReportSection
@@ -96,11 +96,11 @@ def test_what_differs_in_hardware_and_method() -> None:
     assert cells(last.table, "NIC")[2] == "2x ConnectX-6 200Gb/s"
     assert cells(last.table, "clients")[2] == "12"
     assert cells(last.table, "engine")[1:] == [
-        own_system_description_text(depths(), "engine"),
+        own_counterpart_text(depths(), "engine"),
         "fio 3.29",
     ]
-    assert own_system_description_text(depths(), "cpu").startswith("2x ")
-    assert own_system_description_text(depths(), "no such thing") == "–"
+    assert own_counterpart_text(depths(), "cpu").startswith("2x ")
+    assert own_counterpart_text(depths(), "no such thing") == "–"
 
 
 def test_every_form_has_the_section() -> None:
@@ -162,9 +162,7 @@ def test_hardware_that_the_study_tells_stands_beside_what_was_printed() -> None:
         for one in depths().study.configurations
     )
     told = replace(depths(), study=replace(depths().study, configurations=owners))
-    assert own_system_description_text(told, "ssd") == list_text(
-        f"SSD of {one.title}" for one in owners
-    )
+    assert own_counterpart_text(told, "ssd") == list_text(f"SSD of {one.title}" for one in owners)
 
 
 def test_latencies_are_spoken_of_only_where_some_are_drawn() -> None:

@@ -17,7 +17,7 @@ from iolab.stats.repeats import (
     fit_variance_prior,
     sample_variance,
 )
-from iolab.stats.sentinel import SentinelMovement, judge_sentinel
+from iolab.stats.sentinel import SentinelShiftForm, judge_sentinel
 
 MEANS = st.lists(st.floats(min_value=50, max_value=200), min_size=2, max_size=8)
 PRIOR = VariancePrior(0.005**2, 8.0, 24, 48.0)
@@ -91,17 +91,17 @@ def test_a_still_sentinel_is_quiet() -> None:
     for _ in range(300):
         values = list(np.exp(0.005 * rng.standard_normal(24)))
         looks = (judge_sentinel(values[:count], 0.005) for count in range(1, 25))
-        alarms += any(look.movement is not SentinelMovement.STILL for look in looks)
+        alarms += any(look.movement is not SentinelShiftForm.STILL for look in looks)
     assert alarms <= 300 * 0.08
 
 
 def test_a_jump_and_a_drift_are_seen() -> None:
-    assert judge_sentinel([100.0, 103.0], 0.005).movement is SentinelMovement.JUMPED
+    assert judge_sentinel([100.0, 103.0], 0.005).movement is SentinelShiftForm.JUMPED
     assert judge_sentinel([100.0, 103.0], 0.005).change == pytest.approx(math.log(1.03))
     drifting = [100 * math.exp(0.004 * step) for step in range(8)]
-    assert judge_sentinel(drifting, 0.005).movement is SentinelMovement.DRIFTED
-    assert judge_sentinel([100.0], 0.005).movement is SentinelMovement.STILL
+    assert judge_sentinel(drifting, 0.005).movement is SentinelShiftForm.DRIFTED
+    assert judge_sentinel([100.0], 0.005).movement is SentinelShiftForm.STILL
     assert judge_sentinel([100 * math.exp(0.001 * step) for step in range(8)], 1e-4).movement in {
-        SentinelMovement.STILL,
-        SentinelMovement.JUMPED,
+        SentinelShiftForm.STILL,
+        SentinelShiftForm.JUMPED,
     }

@@ -38,7 +38,7 @@ from iolab.loads.keyvalue.workload import ServerRunDetails
 from iolab.record import Record, field_names
 from iolab.store.codec import encode
 from iolab.store.documents import Manifest, ManifestHead, RunOrigin, StoredAnalysis
-from iolab.store.parquet import write_new_parquet
+from iolab.store.parquet import write_parquet
 from iolab.store.runs import read_run, read_table, write_run
 from iolab.store.verify import read_manifest
 from tests.store.sessions import assert_same, record_of
@@ -179,6 +179,6 @@ def test_a_float_that_is_no_number_stays_unknown(tmp_path: Path) -> None:
 def test_a_table_with_missing_integers_is_damaged(tmp_path: Path) -> None:
     columns = {name: np.array([1]) for name in field_names(BinTable)}
     missing = np.ma.masked_array([1], mask=[True])
-    write_new_parquet({**columns, "count": missing}, tmp_path / "bins.parquet")
+    write_parquet({**columns, "count": missing}, tmp_path / "bins.parquet")
     with pytest.raises(StoreError, match=r"bins.parquet' is damaged: values are missing"):
         read_table(tmp_path / "bins.parquet", BinTable)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from iolab.core.samples import BinTable, CounterTable, EncodedNames
-from iolab.store.parquet import read_parquet_columns, write_new_parquet
+from iolab.store.parquet import read_parquet_columns, write_parquet
 from iolab.store.runs import read_table
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "store"
@@ -26,7 +26,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "store"
 )
 def test_any_words_come_back(tmp_path: Path, words: list[str]) -> None:
     codes = np.array([2, 0, 1, 2], dtype=np.int8)
-    write_new_parquet({"word": EncodedNames(codes, words), "n": codes}, tmp_path / "t")
+    write_parquet({"word": EncodedNames(codes, words), "n": codes}, tmp_path / "t")
     found = read_parquet_columns(tmp_path / "t", ["word", "n"])
     assert found["word"].tolist() == [words[code] for code in codes]
     assert found["n"].tolist() == codes.tolist()
@@ -38,7 +38,7 @@ def test_numbers_of_any_width_are_64_bits_in_a_file(
 ) -> None:
     limits = np.iinfo(kind)
     column = np.array([limits.max, limits.min, 0, limits.max], dtype=kind)
-    write_new_parquet({"n": column}, tmp_path / "t")
+    write_parquet({"n": column}, tmp_path / "t")
     found = read_parquet_columns(tmp_path / "t", ["n"])["n"]
     assert found.dtype == np.int64
     assert found.tolist() == column.tolist()

@@ -30,7 +30,7 @@ from iolab.analysis.pairs import (
     default_metric_keys_of_pairs,
     matched_pairs_and_skipped_points,
     missing_default_metric_reasons,
-    operation_rate_keys,
+    rate_or_phase_rate_key_of_each_operation,
 )
 from iolab.analysis.points import PointKey, PointPriors, fit_point_priors
 from iolab.core.metric import Metric, RunResult, VerdictLevel
@@ -309,7 +309,7 @@ def _default_history_metric_keys(
     trusted = [
         side for side in present if side.summaries_by_point[workload_and_axis_values].is_trusted
     ]
-    return operation_rate_keys(
+    return rate_or_phase_rate_key_of_each_operation(
         dict.fromkeys(
             key
             for side in present

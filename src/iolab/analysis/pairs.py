@@ -89,7 +89,9 @@ def default_metric_keys(workload: Workload, pair: Pair) -> list[str]:
     """
     figure = workload.headline_metric
     if figure is None:
-        rates = operation_rate_keys(pair[0].metrics, partial(_has_both_values, pair))
+        rates = rate_or_phase_rate_key_of_each_operation(
+            pair[0].metrics, partial(_has_both_values, pair)
+        )
         keys = [*rates, *COMPARED_EFFICIENCIES]
         return [key for key in keys if _has_both_values(pair, key)]
     # A tail that too few I/Os support is no news: it is compared where it is known.
@@ -148,7 +150,9 @@ def default_metric_keys_of_pairs(
     return list(dict.fromkeys(every))
 
 
-def operation_rate_keys(keys: Iterable[str], is_key_present: Callable[[str], bool]) -> list[str]:
+def rate_or_phase_rate_key_of_each_operation(
+    keys: Iterable[str], is_key_present: Callable[[str], bool]
+) -> list[str]:
     """The rate of each operation: over the common window where that is known, else the phase."""
     return [
         rate_key(operation) if is_key_present(rate_key(operation)) else phase_rate_key(operation)

@@ -38,7 +38,7 @@ from iolab.stats.repeats import (
     logarithms,
     sample_variance,
 )
-from iolab.stats.sentinel import SentinelMovement, judge_sentinel
+from iolab.stats.sentinel import SentinelShiftForm, judge_sentinel
 from iolab.study.schedule import expand_points
 from iolab.text import percent_text
 
@@ -603,7 +603,7 @@ class SentinelAlarm(Record):
     is the new state of the ground.
     """
 
-    movement: SentinelMovement
+    movement: SentinelShiftForm
     log_ratio: float
     last_trusted_order: int
     moved_order: int
@@ -637,7 +637,7 @@ def sentinel_alarms(results: Sequence[RunResult], study: Study) -> tuple[Sentine
             continue
         series += values
         state = judge_sentinel(series, run_to_run_log_sd(ordered[: index + 1], metric))
-        if state.movement is not SentinelMovement.STILL:
+        if state.movement is not SentinelShiftForm.STILL:
             moved.append(SentinelAlarm(state.movement, state.change, last, result.order))
             series = values
         last = result.order
@@ -689,7 +689,7 @@ def results_with_sentinel_checks(
 
 def sentinel_alarm_sentence(alarm: SentinelAlarm) -> str:
     """The alarm as a sentence."""
-    how = "jumped" if alarm.movement is SentinelMovement.JUMPED else "drifted"
+    how = "jumped" if alarm.movement is SentinelShiftForm.JUMPED else "drifted"
     change = percent_text(math.expm1(alarm.log_ratio), is_signed=True)
     return (
         f"The sentinel {how} by {change} between runs {alarm.last_trusted_order} and "

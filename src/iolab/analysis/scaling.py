@@ -77,7 +77,7 @@ def _scalings_of_workload(
     )
     for (configuration, fixed), curve in curves_along_load_axis(measured, HOSTS_AXIS):
         if len(curve) > 1:
-            steps = tuple(_scaling_steps(study, curve, metric))
+            steps = tuple(_host_scaling_efficiencies(study, curve, metric))
             law = (
                 usl_fit_of_curve(curve, HOSTS_AXIS, metric)
                 if _are_intervals_narrow(curve, metric)
@@ -98,7 +98,7 @@ def _are_intervals_narrow(curve: Sequence[PointSummary], metric_key: str) -> boo
     )
 
 
-def _scaling_steps(
+def _host_scaling_efficiencies(
     study: Study, curve: Sequence[PointSummary], metric_key: str
 ) -> Iterator[ScalingStep]:
     first = curve[0]

@@ -364,7 +364,7 @@ def scenario_figures(view: RunView) -> ScenarioFigures | None:
         changes=tuple(_series_change(seconds, scenario, change) for change in levels[0].changes),
         rebuild_bytes_per_s=_rebuild_rate_metric(view, scenario, fault) if fault else None,
         stalled_at_s=tuple(np.flatnonzero(stalled).tolist()),
-        neighbours=neighbour_figures(view, scenario),
+        neighbours=figures_of_neighbour_loads(view, scenario),
         fault=fault.id if fault else "",
     )
 
@@ -576,7 +576,9 @@ def _log_ratio_half_width(values: Floats, baseline_values: Floats) -> float | No
     return student_quantile(_CONFIDENCE, df) * math.sqrt(spread)
 
 
-def neighbour_figures(view: RunView, scenario: ScenarioOutcome) -> tuple[NeighbourFigures, ...]:
+def figures_of_neighbour_loads(
+    view: RunView, scenario: ScenarioOutcome
+) -> tuple[NeighbourFigures, ...]:
     """What each load that an event began was like."""
     events = {event.id: event for event in scenario.events}
     names = dict.fromkeys(neighbour.event for neighbour in view.record.neighbours)

@@ -100,7 +100,7 @@ class RunView(Record, dict=True):
         )
 
     @property
-    def has_one_io_in_flight(self) -> bool:
+    def has_one_io_in_flight_per_client(self) -> bool:
         """Whether a host has a single I/O in flight, whose latency then is what matters."""
         return self.job.iodepth_per_client == 1
 

@@ -229,7 +229,7 @@ def _measured_engine_cost(reader: SessionReader, engine: str) -> EngineCpuCost:
         if check.code == "generator-bound"
     )
     known = [float(share) for share in shares if isinstance(share, int | float)]
-    costs = [cost for hosts in runs for cost in _cpu_ns_per_io_of_run_if_known(hosts)]
+    costs = [cost for hosts in runs for cost in _cpu_ns_per_io_of_runs_where_known(hosts)]
     return EngineCpuCost(
         engine=engine,
         version=next((host.engine_version for hosts in runs for host in hosts), ""),
@@ -238,7 +238,7 @@ def _measured_engine_cost(reader: SessionReader, engine: str) -> EngineCpuCost:
     )
 
 
-def _cpu_ns_per_io_of_run_if_known(host_runs: Iterable[HostRun]) -> Iterator[float]:
+def _cpu_ns_per_io_of_runs_where_known(host_runs: Iterable[HostRun]) -> Iterator[float]:
     """The CPU time of all hosts' engines over their I/Os, where both are known."""
     cpu_s, ios = 0.0, 0
     for host in host_runs:

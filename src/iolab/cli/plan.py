@@ -340,7 +340,7 @@ def _discover_readiness(study: Study, plan: Plan) -> _PlanReadiness:
 
     from iolab.errors import HostError
     from iolab.registry import study_kinds_used_by
-    from iolab.study.readiness import NOTHING_WRITTEN, refusal_text, require_plan_ready
+    from iolab.study.readiness import NOTHING_WRITTEN, refusal_headline, require_plan_ready
 
     kinds = study_kinds_used_by(study)
     discovery, faults, notes = asyncio.run(_discover_hosts(study))
@@ -351,7 +351,7 @@ def _discover_readiness(study: Study, plan: Plan) -> _PlanReadiness:
                 study, plan, discovery.facts_by_target, discovery.probes_by_target
             )
             if faults:
-                raise HostError(refusal_text(faults), NOTHING_WRITTEN, faults)
+                raise HostError(refusal_headline(faults), NOTHING_WRITTEN, faults)
         else:
             require_plan_ready(
                 study,

@@ -447,7 +447,7 @@ class CgroupDeviceIoLimit(Record):
         )
 
     @property
-    def device_and_io_limits_text(self) -> str:
+    def device_and_io_limits_phrase(self) -> str:
         """Every limit in a line."""
         texts = []
         for counted, limit in self.nouns_and_limits:

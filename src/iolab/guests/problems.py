@@ -37,7 +37,7 @@ from iolab.study.load_tables import LoadTable, SearchTable
 from iolab.study.readiness import (
     MAKE_WRITABLE,
     NOTHING_WRITTEN,
-    refusal_text,
+    refusal_headline,
     unusable_target_fault,
 )
 from iolab.study.tables import (
@@ -388,7 +388,7 @@ def require_capable_nodes(
     """
     faults = tuple(hypervisor_readiness_faults(study, plan, facts_by_host, probes, owner=owner))
     if faults:
-        raise HostError(refusal_text(faults), NOTHING_WRITTEN, faults)
+        raise HostError(refusal_headline(faults), NOTHING_WRITTEN, faults)
 
 
 def _architecture_and_program_faults(

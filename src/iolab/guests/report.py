@@ -264,9 +264,9 @@ class GuestsReport:
         return (table,) if table else ()
 
     def node_metrics(self, study: Study, points: Sequence[PointSummary]) -> NodeMetrics:
-        """See `node_metrics_of_points`."""
+        """See `metrics_by_point_and_node`."""
         if not any(run.nodes for point in points for run in point.runs):
             return {}
-        from iolab.guests.tables import node_metrics_of_points
+        from iolab.guests.tables import metrics_by_point_and_node
 
-        return node_metrics_of_points(points, study)
+        return metrics_by_point_and_node(points, study)

@@ -443,7 +443,7 @@ def fleet_with_most_guests(fleets: Iterable[GuestFleet]) -> GuestFleet | None:
     return max(fleets, key=lambda fleet: len(fleet.guests), default=None)
 
 
-def node_metrics_of_points(points: Sequence[PointSummary], study: Study) -> NodeMetrics:
+def metrics_by_point_and_node(points: Sequence[PointSummary], study: Study) -> NodeMetrics:
     """The published values of the nodes of those points."""
     runs = [run for point in points for run in point.runs]
     by_point: dict[PointKey, dict[str, Mapping[str, Metric]]] = {}

@@ -91,7 +91,7 @@ class SshConnections:
         self._logins: dict[SshRoute, _SharedJumpLogin] = {}
         self._known: dict[tuple[str, ...], asyncssh.SSHKnownHosts] = {}
 
-    async def acquire_session(self, host_name: str, route: SshRoute) -> SshSession:
+    async def log_in_over_ssh(self, host_name: str, route: SshRoute) -> SshSession:
         """Log in to a host, through its jump hosts if it has any. Raises HostError."""
         what = f"Host '{excerpt(host_name)}'"
         return await self._acquire_through_jump_hosts(
@@ -412,7 +412,7 @@ class SshHost(Host):
 
     async def start_agent(self) -> AgentLink:
         """Log in, push the agent if need be, and start it."""
-        entry = await self._logins.acquire_session(self.name, self.spec.ssh or SshRoute(self.name))
+        entry = await self._logins.log_in_over_ssh(self.name, self.spec.ssh or SshRoute(self.name))
         try:
             runner = SshRunner(self.name, entry.connection, self._logins.settings)
             async with open_host_file_operations(runner) as landing:

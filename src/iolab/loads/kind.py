@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class LoadKind(Record):
     """One kind of load: its name, its jobs, and the names of its parts.
 
-    `job_class_paths` are what its workloads ask clients to do, by their names in documents; the
-    module of a job has the other parts of records that are the kind's.
+    `job_class_path_by_type_tag` has what its workloads ask clients to do, by the names in
+    documents; the module of a job has the other parts of records that are the kind's.
 
     `study_kind_path`, `analysis_path` and `report_path` are of subclasses of `LoadStudyKind`,
     `LoadAnalysis` and `LoadReport`, `session_kind_path` of a `LoadSessionKind`. The defaults
@@ -37,7 +37,7 @@ class LoadKind(Record):
     """
 
     name: str
-    job_class_paths: Mapping[str, str]
+    job_class_path_by_type_tag: Mapping[str, str]
     session_kind_path: str
     study_kind_path: str = "iolab.study.kinds:LoadStudyKind"
     analysis_path: str = "iolab.analysis.kinds:LoadAnalysis"
@@ -49,7 +49,7 @@ class LoadKind(Record):
     @property
     def job_types(self) -> tuple[type[AnyJob], ...]:
         """What its workloads ask clients to do."""
-        return tuple(map(import_attribute, self.job_class_paths.values()))
+        return tuple(map(import_attribute, self.job_class_path_by_type_tag.values()))
 
     def make_study_kind(self) -> LoadStudyKind:
         """Its part of studies and plans."""

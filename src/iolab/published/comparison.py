@@ -83,7 +83,7 @@ _NOT_COMPARED: Final = frozenset({"clients", "nodes", "statistic", "left_out", "
 """Told of the owner already, or words on how the figures were drawn."""
 
 
-def own_system_description_text(brief: Brief, published_key: str) -> str:
+def own_counterpart_text(brief: Brief, published_key: str) -> str:
     """What is known of that here; a dash where nothing is, or where it has no counterpart.
 
     What the study tells of its hardware is of the same machines as what was published; facts are of
@@ -399,14 +399,14 @@ def _published_and_own_system_table(
     rows = [
         row_of_cells(
             f"{_capitalized_key_text(name)}{f' of {owner.name}' if several else ''}",
-            own_system_description_text(brief, name),
+            own_counterpart_text(brief, name),
             text,
         )
         for owner in each.values()
         for name, text in _system_description_rows(owner)
     ]
     rows += [
-        row_of_cells(_capitalized_key_text(name), own_system_description_text(brief, name), text)
+        row_of_cells(_capitalized_key_text(name), own_counterpart_text(brief, name), text)
         for name, text in method_descriptions(reference.published)
         if name not in _NOT_COMPARED
     ]

@@ -515,7 +515,7 @@ class RegisteredLoadKind(Protocol):
         """What it is called."""
 
     @property
-    def job_class_paths(self) -> Mapping[str, str]:
+    def job_class_path_by_type_tag(self) -> Mapping[str, str]:
         """What its workloads ask clients to do: "module:attribute" by names in documents."""
 
     @property
@@ -633,7 +633,9 @@ class LoadReportKinds(Record, eq=False, dict=True):
 
     def _kind_of_type_tag(self, type_tag: str) -> RegisteredLoadKind:
         """The kind that makes jobs of that name."""
-        return next(kind for kind in self.registered_kinds if type_tag in kind.job_class_paths)
+        return next(
+            kind for kind in self.registered_kinds if type_tag in kind.job_class_path_by_type_tag
+        )
 
     def _cached_report_of_kind(self, kind: RegisteredLoadKind) -> LoadReport:
         if kind.name not in self._reports_by_name:

@@ -69,11 +69,11 @@ def _drive_wear_row(run_name_text: str, wear: DriveWear) -> tuple[Cell, ...]:
         _bytes_or_dash_text(wear.host_bytes),
         _bytes_or_dash_text(wear.media_bytes),
         factor_with_interval_text(wear.write_amplification),
-        list_text(list(_drive_wear_notes(wear))),
+        list_text(list(_notes_on_drive_writes_and_heat(wear))),
     )
 
 
-def _drive_wear_notes(wear: DriveWear) -> Iterable[str]:
+def _notes_on_drive_writes_and_heat(wear: DriveWear) -> Iterable[str]:
     if wear.reason:
         yield wear.reason
     if wear.is_emulated:

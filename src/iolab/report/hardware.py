@@ -168,7 +168,7 @@ def _memory_text(memory: MemoryFacts) -> str:
 
 def _io_limits_text(facts: HostFacts) -> str:
     """What control groups allow of the devices below the target."""
-    return "; ".join(limit.device_and_io_limits_text for limit in facts.target_cgroup_io_limits)
+    return "; ".join(limit.device_and_io_limits_phrase for limit in facts.target_cgroup_io_limits)
 
 
 def stacked_devices_text(facts: HostFacts) -> str:

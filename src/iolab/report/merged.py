@@ -530,7 +530,7 @@ def _build_merged_session(sources: Sequence[tuple[str, StoredSessionReader]]) ->
             for names, host_facts in zip(reversed(hosts), reversed(facts), strict=True)
             for key, host in host_facts.items()
         },
-        session_union=_build_session_union(parts, renamed),
+        session_union=_merged_session_origins(parts, renamed),
         merged_results=tuple(
             part.merged_result(result) for part in parts for result in part.results
         ),
@@ -640,7 +640,7 @@ def _new_digests_by_old_digest(
     }
 
 
-def _build_session_union(
+def _merged_session_origins(
     session_parts: Sequence[SessionPart], configurations: Sequence[Sequence[Configuration]]
 ) -> SessionUnion:
     members = tuple(

@@ -117,7 +117,7 @@ def _scale_and_override_rows(brief: Brief) -> Iterator[tuple[str, str]]:
     scale = brief.study.scale
     if not brief.study.has_reduced_scale:
         return
-    own = sorted(_values_set_by_user(brief.session.overrides), key=_is_other_than_runtime)
+    own = sorted(_values_set_by_user(brief.session.overrides), key=_runtime_first_sort_key)
     keys = dict.fromkeys(name.rpartition(".")[2] for name in own)
     changed = f", {list_text(keys, OVERRIDES_SHOWN)} changed by the user" if keys else ""
     yield "Scale", f"{scale}{changed}"
@@ -160,7 +160,7 @@ def override_texts(study: Study, overrides: Sequence[str]) -> tuple[str, ...]:
     own = _values_set_by_user(overrides)
     keys = Counter(name.rpartition(".")[2] for name in own)
     texts = []
-    for name in sorted(own, key=_is_other_than_runtime):
+    for name in sorted(own, key=_runtime_first_sort_key):
         *owners, key = name.split(".")
         whose = f"{owners[-1]} " if owners and keys[key] > 1 else ""
         was = f" (scale: {settings[name]})" if name in settings else ""
@@ -168,7 +168,7 @@ def override_texts(study: Study, overrides: Sequence[str]) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _is_other_than_runtime(name: str) -> bool:
+def _runtime_first_sort_key(name: str) -> bool:
     return name != _RUNTIME
 
 

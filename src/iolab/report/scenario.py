@@ -689,7 +689,7 @@ def _lost_writes_text(scenarios: Sequence[ScenarioFigures]) -> str:
     return f"nothing acknowledged was lost{mount}"
 
 
-def scenario_figures_of_point(point: PointSummary) -> list[ScenarioFigures]:
+def scenario_figures_of_runs(point: PointSummary) -> list[ScenarioFigures]:
     """Those of the runs behind a point's values, else of all of its runs."""
     runs = point.results or tuple(point.runs)
     return [run.scenario for run in runs if run.scenario is not None]
@@ -706,7 +706,7 @@ def scenario_answer_text(study: Study, points: Sequence[PointSummary]) -> str:
     several = len(points) > 1
     texts = []
     for point in points:
-        scenarios = scenario_figures_of_point(point)
+        scenarios = scenario_figures_of_runs(point)
         if not scenarios or not (
             point.is_trusted or any(scenario.lost_blocks for scenario in scenarios)
         ):
@@ -747,7 +747,7 @@ def scenario_section(brief: Brief) -> ReportSection | None:
     groups = tuple(
         _chart_group_of_point(brief, point)
         for point in brief.points
-        if scenario_figures_of_point(point)
+        if scenario_figures_of_runs(point)
     )
     if not groups:
         return None
@@ -758,7 +758,7 @@ def _chart_group_of_point(brief: Brief, point: PointSummary) -> ChartGroup:
     from iolab.report.charts.chart import ChartGroup
     from iolab.report.charts.scenario import scenario_chart
 
-    scenarios, metrics = scenario_figures_of_point(point), point_or_single_run_metrics(point)
+    scenarios, metrics = scenario_figures_of_runs(point), point_or_single_run_metrics(point)
     title = brief.study.workload(point.key.workload).title
     style = brief.series_styles[point.key.configuration]
     if len(brief.study.configurations) > 1:

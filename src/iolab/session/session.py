@@ -41,7 +41,7 @@ from iolab.session.kinds import BootedHosts, SessionKinds, SessionResources
 from iolab.session.loop import FixedQueue, RecoverySettings, RunLoop, RunQueue
 from iolab.session.preflight import event_preflight
 from iolab.session.reconnect import DEFAULT_RETRY_POLICY, HostFactory, RetryPolicy
-from iolab.study.readiness import NOTHING_WRITTEN, refusal_text, require_plan_ready
+from iolab.study.readiness import NOTHING_WRITTEN, refusal_headline, require_plan_ready
 from iolab.study.targets import study_without_hosts, targets_of_study
 from iolab.targets.work_directories import WorkDirectories, open_scratch_folder
 from iolab.targets.work_directory import CLOSE_LIMIT_S
@@ -313,7 +313,7 @@ async def _discover_and_measure(
         more_faults=(*await read_meters_and_get_faults(study.hosts), *events.faults),
     )
     if faults := await kinds.preflight_faults(session):
-        raise HostError(refusal_text(faults), NOTHING_WRITTEN, faults)
+        raise HostError(refusal_headline(faults), NOTHING_WRITTEN, faults)
     for note in events.notes:
         session.emit(Notice(f"{capitalised(note)}."))
     versions = ", ".join(sorted({hello.version for hello in discovery.hellos_by_host.values()}))

@@ -249,14 +249,14 @@ def fit_usl(
         raise ValueError(f"{len(loads)} points fit any law; at least {_POINTS_MIN} are needed")
     n, y = np.array(loads, dtype=np.float64), np.log(np.array(rates))
     ends = [_levenberg_marquardt(n, y, start) for start in _STARTS]
-    best = min(ends, key=lambda end: _soft_l1_loss(_usl_residuals(n, y, end)))
-    residuals = np.abs(_usl_residuals(n, y, best))
+    best = min(ends, key=lambda end: _soft_l1_loss(_usl_log_residuals(n, y, end)))
+    residuals = np.abs(_usl_log_residuals(n, y, best))
     describes = bool((residuals <= _FITS_WITHIN * np.array(tolerated_relative_residuals)).all())
     gamma, sigma, kappa = math.exp(best[0]), float(best[1]), float(best[2])
     return UslFit(gamma, sigma, kappa, float(residuals.max()), describes)
 
 
-def _usl_residuals(n: Floats, y: Floats, p: Floats) -> Floats:
+def _usl_log_residuals(n: Floats, y: Floats, p: Floats) -> Floats:
     result: Floats = p[0] + np.log(n / (1 + p[1] * (n - 1) + p[2] * n * (n - 1))) - y
     return result
 
@@ -270,9 +270,9 @@ def _levenberg_marquardt(n: Floats, y: Floats, start: tuple[float, float]) -> Fl
     """Levenberg-Marquardt with the loss as weights; sigma and kappa are kept at zero or above."""
     p = np.array([float(y[0]) - math.log(n[0]), *start])
     damping = _DAMPING_FIRST
-    loss = _soft_l1_loss(_usl_residuals(n, y, p))
+    loss = _soft_l1_loss(_usl_log_residuals(n, y, p))
     for _ in range(_STEPS_MAX):
-        residuals = _usl_residuals(n, y, p)
+        residuals = _usl_log_residuals(n, y, p)
         weights = 1 / np.sqrt(1 + (residuals / _LOSS_SCALE) ** 2)
         cost = 1 + p[1] * (n - 1) + p[2] * n * (n - 1)
         jacobian = np.column_stack([np.ones_like(n), -(n - 1) / cost, -n * (n - 1) / cost])
@@ -281,7 +281,7 @@ def _levenberg_marquardt(n: Floats, y: Floats, start: tuple[float, float]) -> Fl
         step = np.linalg.solve(normal, -(jacobian.T @ (weights * residuals)))
         trial = p + step
         trial[1:] = np.maximum(trial[1:], 0.0)
-        trial_loss = _soft_l1_loss(_usl_residuals(n, y, trial))
+        trial_loss = _soft_l1_loss(_usl_log_residuals(n, y, trial))
         if trial_loss < loss:
             settled = loss - trial_loss <= _CONVERGED * loss
             p, loss, damping = trial, trial_loss, damping / 3

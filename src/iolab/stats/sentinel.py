@@ -23,7 +23,7 @@ _SLOPE_MIN: Final = 0.01
 _SLOPE_POINTS: Final = 3
 
 
-class SentinelMovement(StrEnum):
+class SentinelShiftForm(StrEnum):
     """What the sentinels say of the ground under a study."""
 
     STILL = "still"
@@ -34,7 +34,7 @@ class SentinelMovement(StrEnum):
 class SentinelVerdict(Record):
     """The verdict on the sentinels so far: what moved, and by how much (a log ratio)."""
 
-    movement: SentinelMovement
+    movement: SentinelShiftForm
     change: float
 
 
@@ -46,15 +46,15 @@ def judge_sentinel(run_means: Sequence[float], sd: float) -> SentinelVerdict:
     """
     logs = logarithms(run_means)
     if len(logs) < 2:
-        return SentinelVerdict(SentinelMovement.STILL, 0.0)
+        return SentinelVerdict(SentinelShiftForm.STILL, 0.0)
     jump = logs[-1] - logs[-2]
     if abs(jump) > _JUMP_SDS * sd:
-        return SentinelVerdict(SentinelMovement.JUMPED, jump)
+        return SentinelVerdict(SentinelShiftForm.JUMPED, jump)
     t = [place - (len(logs) - 1) / 2 for place in range(len(logs))]
     norm = math.fsum(at * at for at in t)
     slope = math.fsum(at * log for at, log in zip(t, logs, strict=True)) / norm
     drift = slope * (len(logs) - 1)
     clear = len(logs) >= _SLOPE_POINTS and abs(slope) * math.sqrt(norm) > _SLOPE_SDS * sd
     if clear and abs(drift) > _SLOPE_MIN:
-        return SentinelVerdict(SentinelMovement.DRIFTED, drift)
-    return SentinelVerdict(SentinelMovement.STILL, drift)
+        return SentinelVerdict(SentinelShiftForm.DRIFTED, drift)
+    return SentinelVerdict(SentinelShiftForm.STILL, drift)

@@ -55,7 +55,7 @@ def preload_duckdb() -> None:
         _duckdb_connection()
 
 
-def write_new_parquet(columns: Mapping[str, Column | EncodedNames], path: Path) -> None:
+def write_parquet(columns: Mapping[str, Column | EncodedNames], path: Path) -> None:
     """Write columns of one length to a new Parquet file (zstd; text by dictionary).
 
     StoreError when the disk refuses; ValueError for columns of different lengths or none.
@@ -86,7 +86,7 @@ def replace_parquet(columns: Mapping[str, Column], path: Path) -> None:
     missing. StoreError names the path when it cannot be written.
     """
     with disk_errors_as_store_errors(path, "write"), draft_then_replace(path) as draft:
-        write_new_parquet(columns, draft)
+        write_parquet(columns, draft)
 
 
 class _SqlSelection:

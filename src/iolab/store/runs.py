@@ -23,7 +23,7 @@ from iolab.store.documents import (
     StoredOutput,
 )
 from iolab.store.durable import disk_errors_as_store_errors, sync_to_disk, write_new_file
-from iolab.store.parquet import read_parquet_columns, write_new_parquet
+from iolab.store.parquet import read_parquet_columns, write_parquet
 from iolab.store.verify import describe_stored_file, read_manifest, require_unchanged_file
 
 T = TypeVar("T", IntervalTable, BinTable, CounterTable)
@@ -107,7 +107,7 @@ def read_table(path: Path, shape: type[T]) -> T:
 
 def _write_table(directory: Path, name: str, table: Table) -> StoredFile:
     """Write and flush one table."""
-    write_new_parquet(asdict(table), directory / name)
+    write_parquet(asdict(table), directory / name)
     sync_to_disk(directory / name)
     return describe_stored_file(directory, name)
 

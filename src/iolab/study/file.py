@@ -408,7 +408,7 @@ class HostTable(StudyTable):
     path: TargetPath | None = None
     device: DevicePath | None = None
     serial: Serial | None = None
-    address: Annotated[str, ssh_addresses.ssh_address_value()] | None = None
+    address: Annotated[str, ssh_addresses.ssh_host_value()] | None = None
     user: SshUser | None = None
     port: Port | None = None
     jump: Jumps | None = None

@@ -295,9 +295,9 @@ def require_plan_ready(
     host_faults += (*itertools.chain.from_iterable(own), *more_faults)
     faults = (*host_faults, *engine_program_faults)
     if host_faults:
-        raise HostError(refusal_text(faults), NOTHING_WRITTEN, faults)
+        raise HostError(refusal_headline(faults), NOTHING_WRITTEN, faults)
     if engine_program_faults:
-        raise EngineError(refusal_text(faults), NOTHING_WRITTEN, faults)
+        raise EngineError(refusal_headline(faults), NOTHING_WRITTEN, faults)
 
 
 def _missing_mkfs_faults(study: Study, target: Target, facts: HostFacts) -> Iterator[Fault]:
@@ -336,7 +336,7 @@ def _io_limit_faults(study: Study, facts_by_target: Mapping[str, HostFacts]) -> 
                 yield Fault(message, hint)
 
 
-def refusal_text(faults: tuple[Fault, ...]) -> str:
+def refusal_headline(faults: tuple[Fault, ...]) -> str:
     """That a plan cannot run, in one sentence before all reasons."""
     return f"The plan cannot run for {counted_noun(len(faults), 'reason')}."
 

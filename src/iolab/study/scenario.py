@@ -98,11 +98,11 @@ def add_phase_and_event_faults(
         else:
             problems = _event_time_element_faults(event, lengths)
         add_element_faults(document, item, problems)
-        add_element_faults(document, item, _event_kind_element_faults(event, loads))
+        add_element_faults(document, item, _action_workload_or_limits_faults(event, loads))
     _add_limit_outside_load_faults(document, [phase.id for _, phase in phases], events)
     _add_neighbour_faults(document, tables)
     if is_required:
-        _add_inventory_faults(document, tables)
+        _add_unknown_action_and_witness_faults(document, tables)
     if phases:
         _add_faults_of_method_with_phases(document, tables)
         first = phases[0][1]
@@ -115,7 +115,7 @@ def add_phase_and_event_faults(
         document.add_fault(events[0][0].key_path, "There are events, and no phase.", hint)
 
 
-def _add_inventory_faults(document: StudyDocument, tables: StudyTables) -> None:
+def _add_unknown_action_and_witness_faults(document: StudyDocument, tables: StudyTables) -> None:
     """Add a fault for each action and witness that no inventory describes."""
     actions = {table.id: table for _, table in tables.items_of_table("action", ActionTable)}
     witnesses = {table.id: table for _, table in tables.items_of_table("witness", WitnessTable)}
@@ -306,7 +306,9 @@ def _element_faults_of_action_in_readback_phase(
         yield ElementFault(("action",), has, "Do there what stays, as a new mount.")
 
 
-def _event_kind_element_faults(event: EventTable, loads: Collection[str]) -> Iterator[ElementFault]:
+def _action_workload_or_limits_faults(
+    event: EventTable, loads: Collection[str]
+) -> Iterator[ElementFault]:
     """Problems of what an event is: an action, a load, or the limit of a load."""
     kinds = [key for key in ("action", "workload", "limits") if getattr(event, key) is not None]
     if len(kinds) != 1:

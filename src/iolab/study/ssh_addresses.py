@@ -31,7 +31,7 @@ _JUMP_HOST: Final = re.compile(
 )
 
 
-def ssh_address_value() -> ValueReader:
+def ssh_host_value() -> ValueReader:
     """What ssh connects to: a name of DNS or of ~/.ssh/config, or an IP address.
 
     In a file it may hold ranges as the host's name does; they are expanded before it is read.

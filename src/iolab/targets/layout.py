@@ -105,7 +105,7 @@ async def lay_out_data_set_where_missing(
     present = (
         await gather_hosts(
             workdirs,
-            lambda workdir: complete_layout_bytes(
+            lambda workdir: layout_bytes_if_complete(
                 workdir, data_set.with_jobs_of_host(workdir.name)
             ),
         )
@@ -133,7 +133,7 @@ async def lay_out_data_set_where_missing(
     (await gather_hosts(missing, write_data_set_on_host)).results_or_raise()
 
 
-async def complete_layout_bytes(workdir: WorkDirectory, data_set: DataSet) -> int:
+async def layout_bytes_if_complete(workdir: WorkDirectory, data_set: DataSet) -> int:
     """The size of the data set's files there when all of them are written, else 0."""
     try:
         proof = await prove_extents(workdir, workdir.data_set_paths(data_set))

@@ -33,8 +33,8 @@ from iolab.targets.devices import (
     take_device,
 )
 from iolab.targets.layout import (
-    complete_layout_bytes,
     lay_out_data_set_where_missing,
+    layout_bytes_if_complete,
     require_rotated_folders_visible,
     rotated_workdirs,
 )
@@ -203,7 +203,7 @@ class WorkDirectories:
             folder = f"{target.path.rstrip('/')}/{scratch_folder_name(target.host)}"
             workdir = WorkDirectory(host, folder, None, target.key)
             for data_set in data_sets_at_target(self._context.plan, target):
-                size = await complete_layout_bytes(workdir, data_set)
+                size = await layout_bytes_if_complete(workdir, data_set)
                 sizes[target.key] = sizes.get(target.key, 0) + size
 
         for batch in _batches_with_distinct_hosts(self._targets_of_included_hosts()):

@@ -245,7 +245,7 @@ def _decide_by_run(
     """By what one run used; `is_at_one_rate` is whether most repeats gave one rate."""
     flight = resources.concurrency
     if flight is not None and flight.issue_rule is not IssueRule.CLOSED:
-        paced = _pacing_cause(flight)
+        paced = _rate_or_pace_cause(flight)
         if paced is not None:
             return BottleneckDecision(paced, is_certain=True)
     limiting, excused = _limiting_resources_and_excused_processors(resources, step)
@@ -375,7 +375,7 @@ def _is_processor_use_mostly_of_others(resource_use: ResourceUse) -> bool:
     )
 
 
-def _pacing_cause(concurrency: IoConcurrency) -> BottleneckCause | None:
+def _rate_or_pace_cause(concurrency: IoConcurrency) -> BottleneckCause | None:
     """The pace where that was kept; a rate that was not kept met another limit."""
     if concurrency.target_rate is None:
         # A rate of requests that are made of I/Os: checks tell whether it was kept.

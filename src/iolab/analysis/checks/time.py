@@ -181,7 +181,7 @@ def check_percentile_support(view: RunView) -> CheckAnswer:
     )
     evidence |= {f"{name}_needs": ios_needed_for_percentile(at) for name, at in lacking}
     text = f"{format_count(total)} I/Os are too few for {needs}: not printed."
-    headline = LATENCY_HEADLINE if view.has_one_io_in_flight else HEADLINE
+    headline = LATENCY_HEADLINE if view.has_one_io_in_flight_per_client else HEADLINE
     verdict = indicative_answer if any(name in headline for name, _ in lacking) else valid_answer
     return verdict(text, **evidence)
 

@@ -350,7 +350,7 @@ def cgroup_limit_findings(facts: HostFacts) -> Iterator[Finding]:
     """What control groups allow a load here of I/O and memory."""
     for limit in facts.target_cgroup_io_limits:
         hint = "A control group holds the load to this; results are of the limit, not the device."
-        yield Finding("I/O limits", FindingState.NOTE, limit.device_and_io_limits_text, hint)
+        yield Finding("I/O limits", FindingState.NOTE, limit.device_and_io_limits_phrase, hint)
     memory = facts.memory
     if memory.usable_bytes < memory.total_bytes:
         limit_text, total = format_bytes(memory.usable_bytes), format_bytes(memory.total_bytes)

@@ -528,7 +528,7 @@ def _host_facts_document(host: InspectedHost) -> dict[str, Any]:
         "path": host.path,
         "pod": facts.pod.pod_node_and_limits_text if facts.pod else None,
         "volume": facts.pod.volume_text if facts.pod else None,
-        "io_limits": [limit.device_and_io_limits_text for limit in facts.target_cgroup_io_limits],
+        "io_limits": [limit.device_and_io_limits_phrase for limit in facts.target_cgroup_io_limits],
         "fs_type": target.fs_type if target else None,
         "mount_source": target.mount_source if target else None,
         "free_bytes": target.free_bytes if target else None,

@@ -10,7 +10,7 @@ from typing import Final
 from iolab.importers.foreign_run import FileEvidence
 from iolab.importers.submissions.result_folder import (
     Document,
-    OptionTrialRank,
+    OptionTrialAndRankNumbers,
     ResultFolder,
     number_at_keys,
 )
@@ -86,7 +86,7 @@ def _evidence_of_missing_ranks(
     row: SubmittedRow,
     folder: ResultFolder,
     option: str,
-    result_by_option_trial_rank: Mapping[OptionTrialRank, KvCacheRankResult],
+    result_by_option_trial_rank: Mapping[OptionTrialAndRankNumbers, KvCacheRankResult],
 ) -> Iterator[FileEvidence]:
     """Ranks that the option lacks, by its summary and by its files."""
     total = int(number_at_keys(folder.summary, "total_ranks") or 0)
@@ -120,7 +120,7 @@ def _evidence_on_mean_of_rank_sums(
     row: SubmittedRow,
     folder: ResultFolder,
     option: str,
-    result_by_option_trial_rank: Mapping[OptionTrialRank, KvCacheRankResult],
+    result_by_option_trial_rank: Mapping[OptionTrialAndRankNumbers, KvCacheRankResult],
 ) -> Iterator[FileEvidence]:
     """The published rate beside the mean over trials of the ranks' sums."""
     trials = sorted({trial for _, trial, _ in result_by_option_trial_rank})
@@ -155,7 +155,7 @@ def _evidence_of_percentile_beyond_window(
     row: SubmittedRow,
     folder: ResultFolder,
     option: str,
-    result_by_option_trial_rank: Mapping[OptionTrialRank, KvCacheRankResult],
+    result_by_option_trial_rank: Mapping[OptionTrialAndRankNumbers, KvCacheRankResult],
 ) -> Iterator[FileEvidence]:
     """A percentile that is longer than the time by which the rate was divided."""
     published = number_at_keys(folder.summary, "options", option, "aggregated_p95_latency_ms")
@@ -177,7 +177,7 @@ def _evidence_of_instant_syncs(
     row: SubmittedRow,
     folder: ResultFolder,
     option: str,
-    result_by_option_trial_rank: Mapping[OptionTrialRank, KvCacheRankResult],
+    result_by_option_trial_rank: Mapping[OptionTrialAndRankNumbers, KvCacheRankResult],
 ) -> Iterator[FileEvidence]:
     """Sync calls that end at once where a write takes seconds."""
     for place, result in result_by_option_trial_rank.items():

@@ -58,7 +58,7 @@ class TreeReader(Struct):
         return content
 
 
-class OptionTrialRank(NamedTuple):
+class OptionTrialAndRankNumbers(NamedTuple):
     """One rank of one trial of an option of the KV cache benchmark, by their numbers."""
 
     option: int
@@ -137,10 +137,14 @@ class ResultFolder(Record, dict=True):
         return {rank: document for rank, document in read.items() if document}
 
     @cached_property
-    def rank_result_file_by_option_trial_rank(self) -> Mapping[OptionTrialRank, str]:
+    def rank_result_file_by_option_trial_rank(self) -> Mapping[OptionTrialAndRankNumbers, str]:
         """The file of each option, trial and rank of the KV cache benchmark."""
         matches = ((name, _RANK_RESULT.fullmatch(name)) for name in sorted(self.file_sizes))
-        return {OptionTrialRank(int(m[1]), int(m[2]), int(m[3])): name for name, m in matches if m}
+        return {
+            OptionTrialAndRankNumbers(int(m[1]), int(m[2]), int(m[3])): name
+            for name, m in matches
+            if m
+        }
 
     @cached_property
     def commands(self) -> Sequence[str]:

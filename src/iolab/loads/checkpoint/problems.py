@@ -51,7 +51,7 @@ def add_checkpoint_faults(document: StudyDocument, tables: StudyTables) -> None:
             document.add_fault(("precondition", "steady"), message, hint)
 
 
-def _model_element_faults(table: CheckpointTable) -> Iterator[ElementFault]:
+def _model_and_shape_key_faults(table: CheckpointTable) -> Iterator[ElementFault]:
     """Of a model of the study's own too few keys, of another one any."""
     own = (*SHAPE_KEYS, *PARALLEL_KEYS)
     if table.model != CUSTOM:
@@ -76,7 +76,7 @@ def _model_element_faults(table: CheckpointTable) -> Iterator[ElementFault]:
 def _checkpoint_element_faults(
     table: CheckpointTable, client_counts: list[int]
 ) -> Iterator[ElementFault]:
-    yield from _model_element_faults(table)
+    yield from _model_and_shape_key_faults(table)
     shape, layout = table.model_shape, table.effective_layout
     ranks = table.ranks or shape.ranks
     if layout is CheckpointLayout.ZERO3 and shape.pipeline_parallel > 1:

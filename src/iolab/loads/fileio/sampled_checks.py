@@ -919,7 +919,7 @@ def _latency_distribution_answer(
     for rank in (*RANKS, 100.0):
         at = int(np.argmax(above <= (1 - rank / 100) * total))
         # The next bin too: clocks differ, and a bin's edge is no wall.
-        slower = _slower_bio_statistics(trace, at + 1, _finite_population_factor(trace, total))
+        slower = _share_of_bios_above_bin(trace, at + 1, _finite_population_factor(trace, total))
         answers.append(
             _slower_device_answer(
                 host,
@@ -1024,7 +1024,7 @@ class _SlowerBios(NamedTuple):
     effective_windows: float
 
 
-def _slower_bio_statistics(
+def _share_of_bios_above_bin(
     trace: DirectionTrace, bin_index: int, error_factor: float
 ) -> _SlowerBios:
     """The bios above that bin, with the standard error of their share.

@@ -207,7 +207,7 @@ def bench_command(
         *("--use_existing_db=1", f"--cache_size={job.cache_bytes}", f"--threads={job.threads}"),
         *(f"--duration={seconds}", "--ops_between_duration_checks=1"),
         *("--histogram=1", "--statistics=1", "--stats_interval_seconds=1"),
-        *_workload_flags(job),
+        *_read_share_and_write_rate_flags(job),
         f"--seed={_require_valid_seed(seed)}",
         *("--report_interval_seconds=1", f"--report_file={report_file}"),
         *_option_flags(options),
@@ -233,7 +233,7 @@ def _program_and_common_flags(
     yield "--compression_type=none"
 
 
-def _workload_flags(job: DbBenchJob) -> Iterator[str]:
+def _read_share_and_write_rate_flags(job: DbBenchJob) -> Iterator[str]:
     if job.workload == READ_RANDOM_WRITE_RANDOM:
         yield f"--readwritepercent={job.read_percent}"
     if job.has_writer and not job.write_bytes_per_s:
