@@ -94,7 +94,7 @@ def test_a_neighbour_costs_latency_at_the_same_rate_until_it_is_limited(
     (moved,) = [c["evidence"] for c in result["verdict"]["checks"] if c["code"] == "bytes-moved"]
     assert moved["device_read_bytes"] == pytest.approx(moved["claimed_read_bytes"], rel=0.02)
     answer = " ".join(iolab("show", out).stdout.split())
-    assert tells(answer, " neighbour makes the p50", f"limiting it to {LIMIT_IOPS} IOPS")
+    assert tells(answer, "a neighbour makes the p50", f"limiting it to {LIMIT_IOPS} IOPS")
     page = tmp_path / "report.html"
     iolab("report", out, "--html", page)
     assert "Neighbours and what they cost" in page.read_text(encoding="utf-8")

@@ -53,7 +53,7 @@ def test_the_study_of_a_loss_runs_by_what_the_inventory_says(
     assert (scenario["lost_blocks"], scenario["failed_ios"]) == (0, 0)
     levels = {check["code"]: check["level"] for check in result["verdict"]["checks"]}
     assert {levels[code] for code in ("event-failed", "event-unwitnessed")} == {"valid"}
-    assert tells(" ".join(iolab("show", out).stdout.split()), "osing a member costs", "%")
+    assert tells(" ".join(iolab("show", out).stdout.split()), "losing a member costs", "%")
 
 
 def test_an_inventory_without_an_action_is_told_what_to_write(tmp_path: Path) -> None:
