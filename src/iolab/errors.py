@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
+from typing import Final
 
 from iolab.record import Record
 
@@ -20,6 +21,10 @@ class ExitCode(IntEnum):
     REPORT = 6
     BUG = 70
     INTERRUPTED = 130
+
+
+MAKE_ROOM: Final = "Make room, "
+"""How hints begin where files do not fit; the command line adds a smaller scale to these."""
 
 
 class Fault(Record):

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.findings import best_point_findings
 from iolab.analysis.points import summarise_points
+from iolab.analysis.stored_results import repeats_disagree_check
 from iolab.core.configuration import LatencyLimit, Objective, WorkloadObjective
 from iolab.core.metric import CheckResult, HostResult, Metric, RunResult, Verdict, VerdictLevel
 from iolab.core.run import RunStatus
@@ -246,11 +247,8 @@ def test_a_sentence_of_several_runs_has_the_range_of_each_number() -> None:
 def test_repeats_that_disagree_are_told_by_their_ratio_alone() -> None:
     run = result(1, 1.0, VerdictLevel.INDICATIVE)
     (check,) = run.verdict.objections
-    texts = [
-        f"3 repeats differ by {spread} % of their mean, the highest is {ratio} times the lowest: "
-        "no value stands for all of them."
-        for spread, ratio in (("61", "2.01"), ("166", "8.71"))
-    ]
+    checks = [repeats_disagree_check([1.0, 1.5, highest], "iops") for highest in (2.01, 8.71)]
+    texts = [own.message for own in checks if own is not None]
     found = _objection_with_messages(run, check, texts)
     assert found.message == "3 repeats: the highest is 2.01 to 8.71 times the lowest."
     assert objection_runs_text(found) == "all 2 runs"

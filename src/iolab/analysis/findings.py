@@ -25,6 +25,7 @@ from iolab.analysis.points import (
     best_point_candidates,
     curves_along_load_axis,
     finite_metric_value,
+    finite_metric_values,
 )
 from iolab.analysis.quotients import (
     BestValue,
@@ -643,7 +644,7 @@ def bottleneck_findings(
         less = metric_spec(best.metric).better is BetterDirection.LOWER
         names = [] if less else axes.get(best.workload, [])
         step = _worthwhile_or_first_load_step(members, point, names, best.metric)
-        rates = [] if less else _known_values(point, best.metric)
+        rates = [] if less else finite_metric_values(point.results, best.metric)
         decision = decide_bottleneck(resources_by_run[key], step, rates)
         steps = decision.step.run_keys if decision.step else ()
         yield BottleneckFinding(
@@ -684,12 +685,6 @@ def outlying_repeat(results: Sequence[RunResult], metric_key: str) -> OutlyingRe
         if distance > CLOSE_RATIO >= max(others) / min(others):
             return OutlyingRepeat(repeat, value, min(others), max(others))
     return None
-
-
-def _known_values(point: PointSummary, metric_key: str) -> list[float]:
-    """A metric of the point's repeats, of those that have it."""
-    values = (finite_metric_value(result, metric_key) for result in point.results)
-    return [value for value in values if value is not None]
 
 
 def _usl_fit_without_full_resource(

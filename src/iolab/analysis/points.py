@@ -343,6 +343,11 @@ def finite_metric_value(result: RunResult, metric_key: str) -> float | None:
     return figure.value
 
 
+def finite_metric_values(runs: Iterable[RunResult], metric_key: str) -> list[float]:
+    """A metric of runs, of those that have it."""
+    return [value for run in runs if (value := finite_metric_value(run, metric_key)) is not None]
+
+
 class RunLogarithms(Record):
     """The logarithms of a metric of a point's publishable runs, and their sample variance."""
 
@@ -484,7 +489,7 @@ def _metric_over_runs(
     beyond = _percentile_lower_bound(name, unit, runs)
     if beyond is not None:
         return beyond
-    values = _metric_values(runs, name)
+    values = finite_metric_values(runs, name)
     if _is_percentile_missing_in_some_runs(name, values, runs):
         return Metric(None, unit)
     if not values or min(values) <= 0 or metric_spec(name).combine is CombineRule.EXTREME:
@@ -530,7 +535,7 @@ def _percentile_lower_bound(name: str, unit: str, runs: Sequence[RunResult]) -> 
 
 def _mean_metric(name: str, unit: str, runs: Sequence[RunResult]) -> Metric:
     """One metric over the runs without an interval."""
-    values = _metric_values(runs, name)
+    values = finite_metric_values(runs, name)
     if not values or _is_percentile_missing_in_some_runs(name, values, runs):
         return Metric(None, unit)
     if metric_spec(name).combine is CombineRule.EXTREME:
@@ -550,7 +555,7 @@ def _is_percentile_missing_in_some_runs(
     if metric_spec(name).combine is not CombineRule.QUANTILE:
         return False
     mean = f"{name[: name.rindex('_ns_')]}_ns_mean" if "_ns_" in name else name
-    return len(values) < len(_metric_values(runs, mean))
+    return len(values) < len(finite_metric_values(runs, mean))
 
 
 def _metric_of_coarse_bin(name: str, runs: Sequence[RunResult]) -> Metric | None:
@@ -562,10 +567,6 @@ def _metric_of_coarse_bin(name: str, runs: Sequence[RunResult]) -> Metric | None
 def _geometric_mean(values: Sequence[float]) -> float:
     """The geometric mean; of one value that value, to its last digit."""
     return values[0] if len(values) == 1 else math.exp(math.fsum(logarithms(values)) / len(values))
-
-
-def _metric_values(runs: Sequence[RunResult], metric_key: str) -> list[float]:
-    return [value for run in runs if (value := finite_metric_value(run, metric_key)) is not None]
 
 
 def _common_log_bias_allowance(name: str, runs: Iterable[RunResult]) -> float:

@@ -154,13 +154,13 @@ def repeats_disagree_check(values: Sequence[float], metric_key: str) -> CheckRes
         "most": most,
         "range_share": spread,
     }
-    text = f"{len(values)} repeats differ by {percent_text(spread)} of their mean"
     if ratio >= RATIO_BAD:
-        message = (
-            f"{text}, the highest is {ratio:.3g} times the lowest: no value stands for all of them."
-        )
+        message = f"{len(values)} repeats: the highest is {ratio:.3g} times the lowest."
         return CheckResult(REPEATS_CHECK_CODE, VerdictLevel.INVALID, message, evidence)
     if spread > RANGE_GOOD:
-        message = f"{text}; {percent_text(RANGE_GOOD)} are allowed."
+        message = (
+            f"{len(values)} repeats differ by {percent_text(spread)} of their mean; "
+            f"{percent_text(RANGE_GOOD)} are allowed."
+        )
         return CheckResult(REPEATS_CHECK_CODE, VerdictLevel.INDICATIVE, message, evidence)
     return None

@@ -36,7 +36,7 @@ from iolab.cli.output import (
 )
 from iolab.cli.studies import bundled_studies
 from iolab.core.regular_file import read_regular_file
-from iolab.errors import IolabError, StudyError, UsageError
+from iolab.errors import MAKE_ROOM, IolabError, StudyError, UsageError
 from iolab.text import counted_noun, one_line, quote_value
 
 if TYPE_CHECKING:
@@ -50,9 +50,6 @@ if TYPE_CHECKING:
 
 SMALL_SCALE: Final = "small"
 """The scale of bundled studies that needs little room and time."""
-
-MAKE_ROOM: Final = "Make room, "
-"""How hints begin where files do not fit."""
 
 
 @with_output_format

@@ -92,7 +92,6 @@ def session_list_renderables(
 
     from iolab.cli.results import STATUS_STYLES
     from iolab.core.events import SessionStatus
-    from iolab.report.hardware import DEMONSTRATION_BEGINNING
     from iolab.report.numbers import utc_minute_text
     from iolab.report.table import Column
     from iolab.report.terminal import GAP, QUIET_STYLE, literal_text, terminal_table
@@ -115,10 +114,9 @@ def session_list_renderables(
         answer = Text()
         if session.status is not SessionStatus.DONE:
             answer.append(f"{session.status.value}: ", STATUS_STYLES[session.status])
-        text, is_demonstration = line.summary.answer, False
-        if text.startswith(DEMONSTRATION_BEGINNING):
-            is_demonstration, text = True, text.partition(": ")[2]
-        answer.append_text(literal_text(text))
+        prefix = line.summary.demonstration_prefix
+        is_demonstration = bool(prefix) and line.summary.answer.startswith(prefix)
+        answer.append_text(literal_text(line.summary.answer.removeprefix(prefix)))
         began = utc_minute_text(session.created_real_ns)
         if output_width() < DATE_ALONE_BELOW_WIDTH:
             began = began.partition(" ")[0]

@@ -11,7 +11,7 @@ from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.core.target_state import PurgeMethod
 from iolab.core.workload import VMS_PER_NODE_AXIS
-from iolab.errors import Fault, HostError
+from iolab.errors import MAKE_ROOM, Fault, HostError
 from iolab.guests.guest import (
     GuestDiskKind,
     GuestSettings,
@@ -492,7 +492,7 @@ def _image_space_faults(study: Study, facts_by_host: Mapping[str, HostFacts]) ->
             "of guests need "
             f"{format_bytes(need)}."
         )
-        hint = "Make room, give another path, or set a smaller vm.disk or workload.*.vms_per_node."
+        hint = f"{MAKE_ROOM}give another path, or set a smaller vm.disk or workload.*.vms_per_node."
         yield Fault(message, hint)
 
 

@@ -21,6 +21,7 @@ from iolab.analysis.points import (
     PointSummary,
     best_point_candidates,
     finite_metric_value,
+    finite_metric_values,
 )
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Metric, RunResult, VerdictLevel
@@ -311,8 +312,7 @@ def point_figures(point: PointSummary, metric_key: str) -> PointFigures | None:
 
 def _left_out_repeats_with_values_text(point: PointSummary, metric_key: str, unit: str) -> str:
     """`1 of 2 repeats invalid: 138 IOPS`, so that the rest can be held against what is left out."""
-    known = (finite_metric_value(run, metric_key) for run in point.left_out_results)
-    values = [value for value in known if value is not None]
+    values = finite_metric_values(point.left_out_results, metric_key)
     if not point.left_out_repeats_text or not values:
         return point.left_out_repeats_text
     span = range_text(value_text(min(values), unit), value_text(max(values), unit))

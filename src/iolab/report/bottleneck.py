@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.bottleneck.decision import (
     ONE_RATE_SPREAD,
+    WATCHED_RATE_LIMIT_CAUSES,
     BottleneckCause,
     LoadStep,
     RepeatsOfRate,
@@ -113,13 +114,6 @@ _CAUSES_WITH_DEVICE_NAME: Final = (
 
 _RATE_LIMIT_RESOURCES: Final = (Resource.IO_LIMIT, Resource.DISK_LIMIT, Resource.PORT)
 """Resources of which a rate is used."""
-
-_RATE_LIMIT_CAUSES: Final = (
-    BottleneckCause.IO_LIMIT,
-    BottleneckCause.DISK_LIMIT,
-    BottleneckCause.PORT,
-)
-"""Limits on a rate."""
 
 _SET_LIMIT_CAUSES: Final = (BottleneckCause.IO_LIMIT, BottleneckCause.DISK_LIMIT)
 """Limits on a rate that somebody set."""
@@ -807,8 +801,7 @@ def leads_of_set_limits_sentence(
     held = {
         (finding.workload, finding.configuration)
         for finding in bottlenecks
-        if finding.decision.is_certain
-        and finding.decision.cause in (BottleneckCause.IO_LIMIT, BottleneckCause.DISK_LIMIT)
+        if finding.decision.is_certain and finding.decision.cause in _SET_LIMIT_CAUSES
     }
     titles = [
         row.title
@@ -849,7 +842,8 @@ def _likely_count_suffix(cause_text: str, findings: Sequence[BottleneckFinding])
     """Of how many of one cause it is only likely, where its name does not say so."""
     likely = sum(not finding.decision.is_certain for finding in findings)
     is_told = (
-        cause_text.startswith("likely ") or findings[0].decision.cause not in _RATE_LIMIT_CAUSES
+        cause_text.startswith("likely ")
+        or findings[0].decision.cause not in WATCHED_RATE_LIMIT_CAUSES
     )
     return f" (likely in {likely})" if likely and not is_told else ""
 
@@ -1265,7 +1259,7 @@ def _cause_and_device_text(finding: BottleneckFinding) -> str:
 def _cause_without_device_and_doubt_text(finding: BottleneckFinding) -> str:
     """The same without how sure a limit on a rate is."""
     text = _cause_without_device_text(finding)
-    is_rate = finding.decision.cause in _RATE_LIMIT_CAUSES
+    is_rate = finding.decision.cause in WATCHED_RATE_LIMIT_CAUSES
     return text.removeprefix("likely ") if is_rate else text
 
 

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from msgspec.structs import replace
-
 from iolab.analysis.quotients import (
     DivisorKind,
     capacity_quotients,
@@ -80,26 +78,29 @@ def fast_facts(
     figure, that and rates come before the latency at the least load.
     """
     titles = {name: style.label for name, style in brief.series_styles.items()}
+    levels = {figure.verdict_level for row in rows for figure in row.figures if figure.is_quotable}
+    # What is true of all figures is told by the answer, and by the note of the matrix.
+    marks_indicative = levels != {VerdictLevel.INDICATIVE}
     value = [*_cost_capacity_facts(cost_rows, titles)] or [
         *_capacity_for_money_facts(brief, titles)
     ]
     has_latency_rows = any(row.unit == "ns" for row in rows)
-    last = [*([] if has_latency_rows else _low_load_latency_facts(brief)), *value]
+    latencies = (
+        ()
+        if has_latency_rows
+        else _low_load_latency_facts(brief, marks_indicative=marks_indicative)
+    )
+    last = [*latencies, *value]
     leads = islice(_largest_lead_fact_of_each_unit(rows, titles), max(FACTS_SHOWN - len(last), 1))
     first = [*_machine_count_facts(brief), *islice(leads, LEADS_SHOWN)]
     room = FACTS_SHOWN - len(first) - len(last)
     named = {fact.label for fact in first}
-    bests = [fact for fact in _best_facts(rows, titles) if fact.label not in named]
-    facts = (*first, *bests[: max(room, 0)], *last)[:FACTS_SHOWN]
-    levels = {figure.verdict_level for row in rows for figure in row.figures if figure.is_quotable}
-    # What is true of all figures is told by the answer, and by the note of the matrix.
-    return tuple(map(_without_verdict, facts)) if levels == {VerdictLevel.INDICATIVE} else facts
-
-
-def _without_verdict(fact: FastFact) -> FastFact:
-    notes = fact.note.split(", ")
-    kept = notes[:-1] if notes[-1] == VerdictLevel.INDICATIVE.value else notes
-    return replace(fact, note=", ".join(kept))
+    bests = [
+        fact
+        for fact in _best_facts(rows, titles, marks_indicative=marks_indicative)
+        if fact.label not in named
+    ]
+    return (*first, *bests[: max(room, 0)], *last)[:FACTS_SHOWN]
 
 
 def _machine_count_facts(brief: Brief) -> Iterator[FastFact]:
@@ -155,18 +156,25 @@ def _lead_fact(workload_row: WorkloadRow, titles: Mapping[str, str]) -> FastFact
     return FastFact(workload_row.lead_ratio_text, workload_row.title, note)
 
 
-def _best_facts(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> Iterator[FastFact]:
+def _best_facts(
+    rows: Sequence[WorkloadRow], titles: Mapping[str, str], *, marks_indicative: bool
+) -> Iterator[FastFact]:
     """The best figure of each unit and operation, then those of the other rows."""
     every = [row.best for row in rows if row.best is not None]
     bests = [best for best in every if not best.noise_text] or every
     for best in dict.fromkeys((*best_figures_by_unit_and_operation(bests), *bests)):
         value = metric_value_text(best.value)
         others = next(row for row in rows if best in row.figures)
-        yield FastFact(value, best.title, _rival_and_doubts_note(best, others, titles))
+        note = _rival_and_doubts_note(best, others, titles, marks_indicative=marks_indicative)
+        yield FastFact(value, best.title, note)
 
 
 def _rival_and_doubts_note(
-    best: BestFigure, workload_row: WorkloadRow, titles: Mapping[str, str]
+    best: BestFigure,
+    workload_row: WorkloadRow,
+    titles: Mapping[str, str],
+    *,
+    marks_indicative: bool,
 ) -> str:
     """Whose it is, against what where there is another, and what speaks against it."""
     who = titles.get(best.configuration, "") if len(titles) > 1 else ""
@@ -184,14 +192,17 @@ def _rival_and_doubts_note(
         best.left_out_repeats_text,
         "from memory" if best.is_mostly_read_from_memory else "",
         best.doubt_text,
-        VerdictLevel.INDICATIVE.value
-        if best.verdict_level is VerdictLevel.INDICATIVE and not sound
-        else "",
+        "" if sound else _indicative_text(best.verdict_level, marks_indicative=marks_indicative),
     )
     return ", ".join(filter(None, notes))
 
 
-def _low_load_latency_facts(brief: Brief) -> Iterator[FastFact]:
+def _indicative_text(verdict_level: VerdictLevel | None, *, marks_indicative: bool) -> str:
+    is_marked = marks_indicative and verdict_level is VerdictLevel.INDICATIVE
+    return VerdictLevel.INDICATIVE.value if is_marked else ""
+
+
+def _low_load_latency_facts(brief: Brief, *, marks_indicative: bool) -> Iterator[FastFact]:
     """The lowest latency at the load to compare at, of workloads that read before others.
 
     It is one of the rows of the matrix, where that has any. The mean where of the p99 which is the
@@ -211,9 +222,11 @@ def _low_load_latency_facts(brief: Brief) -> Iterator[FastFact]:
                 key=lambda curve: (*read_workload_sort_key(curve[0]), curve[1][0].latency_ns),
             )
             has_tie = bool(latency_tie_texts_by_configuration(brief, ranked))
-            found.append((has_tie, _latency_fact(brief, workload, text, ranked)))
-    # The first of those without a tie, else the first.
-    yield from (fact for _, fact in sorted(found, key=lambda item: item[0])[:1])
+            found.append((has_tie, workload, text, ranked))
+    if found:
+        # The first of those without a tie, else the first.
+        _, workload, text, ranked = min(found, key=lambda item: item[0])
+        yield _latency_fact(brief, workload, text, ranked, marks_indicative=marks_indicative)
 
 
 def _latency_fact(
@@ -221,6 +234,8 @@ def _latency_fact(
     workload: Workload,
     latency_label: str,
     latencies_lowest_first: Sequence[PointLatency],
+    *,
+    marks_indicative: bool,
 ) -> FastFact:
     titles = {owner: style.label for owner, style in brief.series_styles.items()}
     best, *others = latencies_lowest_first
@@ -231,9 +246,7 @@ def _latency_fact(
     ]
     owner = titles.get(best.point.key.configuration, "") if len(titles) > 1 else ""
     label = f"{latency_label} at {at}" if at else latency_label
-    doubt = (
-        VerdictLevel.INDICATIVE.value if best.point.verdict_level is VerdictLevel.INDICATIVE else ""
-    )
+    doubt = _indicative_text(best.point.verdict_level, marks_indicative=marks_indicative)
     against = " against ".join(filter(None, (owner, *who)))
     ties = latency_tie_texts_by_configuration(brief, latencies_lowest_first)
     names = [titles.get(configuration, configuration) for configuration in ties]

@@ -47,9 +47,6 @@ CLIENTS_MAX: Final = 16
 
 _CONFIGURATION_FACT_NAMES: Final = ("Nodes", "Raw capacity", "Usable capacity", "Cost")
 
-DEMONSTRATION_BEGINNING: Final = "Demonstration"
-"""How an answer begins that tells nothing of drives."""
-
 STATED_TITLE: Final = "Stated in the study"
 FOUND_TITLE: Final = "Found on the hosts"
 """Above the rows of hardware: what an author wrote, and what the agent read."""
@@ -392,13 +389,13 @@ def demonstration_answer_prefix(study: Study, facts: Mapping[str, HostFacts]) ->
     emulator.
     """
     if any(is_emulator(host.kernel.hypervisor) for host in facts.values()):
-        return f"{DEMONSTRATION_BEGINNING} on emulated processors: "
+        return "Demonstration on emulated processors: "
     if not any(
         _virtual_disks_in_place_of_drives(study, facts, owner) for owner in study.configurations
     ):
         return ""
     is_stated = any(_stated_drive_text(owner) for owner in study.configurations)
-    return f"{DEMONSTRATION_BEGINNING}, not {'the stated drives' if is_stated else 'drives'}: "
+    return f"Demonstration, not {'the stated drives' if is_stated else 'drives'}: "
 
 
 def _virtual_disks_in_place_of_drives(

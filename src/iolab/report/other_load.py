@@ -73,7 +73,7 @@ def other_load_sentence(
     own = [result for result in done if result.workload not in served]
     parts = [
         *_other_load_ratio_texts(
-            own, _other_processor_share, "Other programs used {span} of the cores in {where}"
+            own, _other_processor_share, "Other programs used {span} the cores in {where}"
         ),
         *_other_load_ratio_texts(
             done,
@@ -90,7 +90,7 @@ def other_processor_load_text(results: Sequence[RunResult]) -> str:
     shares = [_other_processor_share(result) for result in results]
     if min(shares, default=0.0) < DOMINANT_OTHER_SHARE:
         return ""
-    return f"other load on {_ratio_range_text(min(shares), max(shares))} of the cores"
+    return f"other load on {_ratio_range_text(min(shares), max(shares))} the cores"
 
 
 def _other_load_ratio_texts(
@@ -112,17 +112,17 @@ def _other_load_ratio_texts(
     where = f"all {runs}" if len(shares) == len(results) else f"{len(shares)} of {runs}"
     if len(results) == 1:
         where = "the only run"
-    text = ratio_template.format(span=span, where=where)
-    return [text.replace("% the load's", "% of the load's")]
+    return [ratio_template.format(span=span, where=where)]
 
 
 def _ratio_range_text(min_ratio: float, max_ratio: float) -> str:
-    """`79 to 98 %`; where the most is many times the whole, that alone: `up to 78.7 times`."""
+    """`79 to 98 % of`; where the most is many times the whole, that alone: `up to 78.7 times`."""
     if max_ratio >= TOLD_AS_TIMES:
         is_range = significant_digits_text(min_ratio) != significant_digits_text(max_ratio)
         return f"{'up to ' * is_range}{significant_digits_text(max_ratio)} times"
     low, high = percent_text(min_ratio), percent_text(max_ratio)
-    return high if low == high else f"{low.removesuffix(' %')} to {high}"
+    span = high if low == high else f"{low.removesuffix(' %')} to {high}"
+    return f"{span} of"
 
 
 def _other_io_ratio_if_objected(result: RunResult) -> float:

@@ -54,11 +54,6 @@ NAMES_SHOWN: Final = 3
 
 IOPS_UNIT: Final = "1/s"
 
-_RATIO_AFTER_SPREAD: Final = re.compile(
-    r" differ by [^,;]* of their mean, (the highest is .* times the lowest): no value stands .*"
-)
-"""A stored sentence on repeats that tells their spread twice, as a share and as a ratio."""
-
 _SHARE_IN_PERCENT: Final = re.compile(r"[\d.,]+ % of the run's( own)?\.$")
 
 LEVEL_SENTENCES: Final = {
@@ -104,7 +99,7 @@ class Objection(Record, dict=True):
     @property
     def message(self) -> str:
         """The sentence, with the range of each number over the runs."""
-        return _RATIO_AFTER_SPREAD.sub(r": \1.", self._merged_message.text)
+        return self._merged_message.text
 
     @property
     def differing_messages_suffix(self) -> str:
@@ -277,22 +272,27 @@ def _point_with_repeats_text(
 ) -> str:
     """The only run of a point, or the point with how many of its repeats."""
     if len(runs) == 1:
-        text, name = (
-            run_with_configuration_text(runs[0], configuration_titles),
-            result_run_name_text(runs[0]),
+        return run_with_configuration_text(
+            runs[0], configuration_titles, names_first_repeat=names_first_repeat
         )
-        is_first = names_first_repeat and runs[0].repeat == 1
-        return text.replace(name, f"{name}, repeat 1", 1) if is_first else text
     return (
         f"{run_with_configuration_text(replace(runs[0], repeat=1), configuration_titles)} "
         f"({counted_noun(len(runs), 'repeat')})"
     )
 
 
-def run_with_configuration_text(result: RunResult, configuration_titles: Mapping[str, str]) -> str:
+def run_with_configuration_text(
+    result: RunResult,
+    configuration_titles: Mapping[str, str],
+    *,
+    names_first_repeat: bool = False,
+) -> str:
     """A run's name, with its configuration where there are titles: these are of several, by id."""
-    name = configuration_titles.get(result.configuration)
-    return f"{result_run_name_text(result)} of {name}" if name else result_run_name_text(result)
+    run_name = result_run_name_text(result)
+    if names_first_repeat and result.repeat == 1:
+        run_name += ", repeat 1"
+    configuration = configuration_titles.get(result.configuration)
+    return f"{run_name} of {configuration}" if configuration else run_name
 
 
 def run_failure_sentence(result: RunResult, configuration_titles: Mapping[str, str]) -> str:

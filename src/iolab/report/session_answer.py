@@ -72,13 +72,15 @@ _OPERATIONS: Final = ("1/s", "ops/s")
 class SessionAnswer(Record):
     """A session's answer, a line on how sure it is, and what speaks against it.
 
-    `figures` are the best of each workload in each configuration.
+    `figures` are the best of each workload in each configuration, `demonstration_prefix` is how the
+    answer begins where no drives were measured; else it is empty.
     """
 
     answer: StudyAnswer
     confidence_text: str
     objections: tuple[Objection, ...]
     figures: tuple[BestFigure, ...]
+    demonstration_prefix: str = ""
 
 
 def session_answer(
@@ -104,7 +106,9 @@ def session_answer(
         names,
         demonstration_prefix=demonstration,
     )
-    return SessionAnswer(answer, confidence_line(figures, objections), objections, tuple(figures))
+    return SessionAnswer(
+        answer, confidence_line(figures, objections), objections, tuple(figures), demonstration
+    )
 
 
 class AnswerSource(Record, dict=True):

@@ -20,7 +20,7 @@ from iolab.errors import IolabError, StoreError
 from iolab.record import Record
 from iolab.report.best import RunCounts, count_runs_by_verdict_and_status
 from iolab.report.brief import LoadReportKinds
-from iolab.report.session_answer import session_answer
+from iolab.report.session_answer import SessionAnswer, session_answer
 from iolab.serve.limits import (
     ENTRIES_MAX,
     FILE_BYTES_MAX,
@@ -233,7 +233,8 @@ ControllerClock = Callable[[], float]
 class SessionSummary(Record):
     """A session in a line: what it is, how it stands, its runs by verdict, how many are planned.
 
-    `answer` is the sentence that its report begins with.
+    `answer` is the sentence that its report begins with, `demonstration_prefix` what that begins
+    with where no drives were measured.
 
     `may_add_runs` says that results may ask for more runs than planned, `damage_count` counts what
     is left out.
@@ -246,6 +247,7 @@ class SessionSummary(Record):
     may_add_runs: bool
     stamp: SessionStamp
     damage_count: int = 0
+    demonstration_prefix: str = ""
 
 
 class SessionLine(Record):
@@ -376,23 +378,25 @@ class SessionLibrary:
         try:
             opened = self._load_session(session_folder)
             plan = opened.reader.plan
+            answer = self._session_answer(opened)
             return SessionSummary(
                 session=opened.session,
                 run_counts=count_runs_by_verdict_and_status(opened.results),
-                answer=self._study_answer_sentence(opened),
+                answer=answer.answer.text,
                 planned_count=len(plan.runs),
                 may_add_runs=bool(plan.extra_run_count),
                 stamp=opened.stamp,
                 damage_count=len(opened.reader.damage_of_documents_and_manifests()),
+                demonstration_prefix=answer.demonstration_prefix,
             )
         except IolabError as error:
             return self._error_without_root(error)
 
-    def _study_answer_sentence(self, session: LoadedSession) -> str:
+    def _session_answer(self, session: LoadedSession) -> SessionAnswer:
         points = summarise_points(session.results, session.study)
         return session_answer(
             self._kinds, session.study, points, session.results, session.reader.facts
-        ).answer.text
+        )
 
     def _error_without_root(self, error: IolabError) -> str:
         """What an error says, of places below the directory and not of where that lies."""

@@ -20,7 +20,7 @@ from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.core.target_state import PurgeMethod
 from iolab.core.workload import Direction
-from iolab.errors import EngineError, Fault, HostError
+from iolab.errors import MAKE_ROOM, EngineError, Fault, HostError
 from iolab.record import field_names
 from iolab.study.cost import with_free_space_margin
 from iolab.study.host_targets import group_by_file_system, host_targets_with_facts
@@ -225,7 +225,7 @@ def session_filesystem_faults(
             f"{target_text} has {format_bytes(target_facts.free_bytes)} free, the image needs "
             f"{format_bytes(with_free_space_margin(missing))}."
         )
-        faults.append(Fault(message, "Make room, give another path, or set a smaller image."))
+        faults.append(Fault(message, f"{MAKE_ROOM}give another path, or set a smaller image."))
     return faults
 
 
@@ -459,7 +459,7 @@ def _shared_space_faults(
                 f"of {len(group)} hosts with {format_bytes(free)} free, their files need "
                 f"{format_bytes(need)}."
             )
-            hint = "Make room, give another path or fewer hosts, or set a smaller data set."
+            hint = f"{MAKE_ROOM}give another path or fewer hosts, or set a smaller data set."
             yield Fault(message, hint)
 
 
@@ -485,7 +485,7 @@ def _space_faults(
             f"{target_text} has {format_bytes(target_facts.free_bytes)} free, the files need "
             f"{format_bytes(need)}."
         )
-        hint = f"Make room, give another path, or set a smaller {_file_size_keys_text(plan)}."
+        hint = f"{MAKE_ROOM}give another path, or set a smaller {_file_size_keys_text(plan)}."
         faults.append(Fault(message, hint))
     files = sum(len(item.file_names()) for item in sets)
     # Some file systems have no fixed number of inodes and say 0.

@@ -170,12 +170,14 @@ class BottleneckCause(StrEnum):
     """Nothing watched was at its limit; nobody tried more load, or it told nothing for sure."""
 
 
-RATE_LIMIT_CAUSES: Final = (
+WATCHED_RATE_LIMIT_CAUSES: Final = (
     BottleneckCause.IO_LIMIT,
     BottleneckCause.DISK_LIMIT,
     BottleneckCause.PORT,
-    BottleneckCause.UNWATCHED_RATE_LIMIT,
 )
+"""Limits on a rate of which is known how much was used."""
+
+RATE_LIMIT_CAUSES: Final = (*WATCHED_RATE_LIMIT_CAUSES, BottleneckCause.UNWATCHED_RATE_LIMIT)
 """Limits that hold repeats at one rate."""
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from iolab.core.host import HostFacts
 from iolab.core.run import Plan, Point
 from iolab.core.study import Study
-from iolab.errors import Fault
+from iolab.errors import MAKE_ROOM, Fault
 from iolab.loads.checkpoint.layouts import CheckpointLayout
 from iolab.loads.checkpoint.models import CUSTOM, MODELS
 from iolab.loads.checkpoint.placement import other_client_indexes_to_restore_from
@@ -254,5 +254,5 @@ def _space_fault(
         f"{format_bytes(first.target_facts.free_bytes)} free, {point.title_text} needs "
         f"{format_bytes(needed)} for {counted_noun(len(ranks), 'rank')}."
     )
-    hint = "Make room, give another path or more file systems, or set a larger workload.*.shrink."
+    hint = f"{MAKE_ROOM}give another path or more file systems, or set a larger workload.*.shrink."
     return Fault(message, hint)

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from iolab.core.host import DeviceFacts, HostFacts, HostRole
 from iolab.core.run import Plan, Point
 from iolab.core.study import Study
-from iolab.errors import Fault
+from iolab.errors import MAKE_ROOM, Fault
 from iolab.loads.keyvalue.cost import NODE_BYTES, client_memory_needed_bytes, space_bytes_on_host
 from iolab.loads.keyvalue.table import (
     DB_BENCH_OPTIONS,
@@ -58,7 +58,7 @@ _INSTALL: Final = {
     "java": "Install openjdk-17-jre-headless there, or name its program in server.java.",
 }
 
-_ROOM: Final = "Make room, give another path, or set fewer workload.*.keys or records."
+_ROOM: Final = f"{MAKE_ROOM}give another path, or set fewer workload.*.keys or records."
 
 
 def add_key_value_faults(document: StudyDocument, tables: StudyTables) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 from iolab.core.host import HostFacts
 from iolab.core.run import Plan, Point
 from iolab.core.study import Study
-from iolab.errors import Fault
+from iolab.errors import MAKE_ROOM, Fault
 from iolab.loads.metadata.table import MetadataTable
 from iolab.loads.metadata.workload import (
     MDTEST_ENGINE,
@@ -47,7 +47,7 @@ _SHARE: Final = (
     "workload.*.rank_shift=0 with engine = 'metadata', and clients work on what they made."
 )
 
-_HINT: Final = "Make room, give another path, or set fewer workload.*.files_per_rank or ranks."
+_HINT: Final = f"{MAKE_ROOM}give another path, or set fewer workload.*.files_per_rank or ranks."
 
 
 def add_metadata_faults(document: StudyDocument, tables: StudyTables) -> None:
