@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from iolab.core.samples import BinTable, CounterTable, EncodedNames
 from iolab.store.parquet import read_parquet_columns, write_parquet
 from iolab.store.runs import read_table
+from tests.processes import run_program
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "store"
 
@@ -60,3 +62,27 @@ def test_counters_of_the_first_writer_are_read() -> None:
     assert table.name.tolist() == ["0@0", "it's", "sda"]
     assert table.metric.tolist() == ["user_ns", "read_ios", "read_ios"]
     assert table.value.tolist() == [5, -6, (1 << 63) - 1]
+
+
+SHORT_OF_MEMORY = """
+import resource, sys
+from pathlib import Path
+import numpy as np
+from iolab.store.parquet import write_parquet
+table = {"value": np.arange(3_000_000)}
+write_parquet({"value": np.arange(3)}, Path(sys.argv[1]))
+used_bytes = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used_bytes + int(sys.argv[2]),) * 2)
+try:
+    write_parquet(table, Path(sys.argv[1]))
+except MemoryError:
+    sys.exit(42)
+"""
+"""A process that gets so many more bytes, and writes a table that needs more."""
+
+
+@pytest.mark.parametrize("mebibytes", [0, 1, 2])
+def test_a_lack_of_memory_is_no_fault_of_the_file(tmp_path: Path, mebibytes: int) -> None:
+    words = [sys.executable, "-c", SHORT_OF_MEMORY, str(tmp_path / "t"), str(mebibytes << 20)]
+    done = run_program(words)
+    assert done.returncode == 42, done.stderr

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 Column = npt.NDArray[Any]
 """Integers, floats or truth values, masked where missing; or text (dtype object, None missing)."""
 
+_OWN_LIMIT_REACHED: Final = " used)"
+"""In what duckdb says of a lack of memory where `memory_limit` was reached, not the system's."""
+
 _SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
     "threads": 1,  # a run's tables are small: a second one gains nothing
     "memory_limit": "1GB",  # a run of 100 hosts fits several times over
@@ -74,7 +77,7 @@ def write_parquet(columns: Mapping[str, Column | EncodedNames], path: Path) -> N
             [*chosen.bound, str(path.absolute())],
         )
     except _duckdb_errors() as error:
-        raise _store_error(error, path, "write") from error
+        raise _memory_or_store_error(error, path, "write") from error
     finally:
         cursor.close()
 
@@ -154,7 +157,7 @@ def read_parquet_columns(path: Path, names: Iterable[str]) -> dict[str, Column]:
             [_escape_glob(path)],
         ).fetchnumpy()
     except _duckdb_errors() as error:
-        raise _store_error(error, path, "read") from error
+        raise _memory_or_store_error(error, path, "read") from error
     finally:
         cursor.close()
     return {name: _unmasked_column(column, path) for name, column in columns.items()}
@@ -220,9 +223,13 @@ def _escape_glob(path: Path) -> str:
     return re.sub(r"([*?\[])", r"[\1]", str(path.absolute()))
 
 
-def _store_error(error: Exception, path: Path, verb: str) -> StoreError:
-    """The StoreError for what duckdb raised."""
+def _memory_or_store_error(error: Exception, path: Path, verb: str) -> MemoryError | StoreError:
+    """For what duckdb raised: where the system gave no memory, that tells nothing of the file."""
+    import duckdb
+
     message = str(error)
+    if isinstance(error, duckdb.OutOfMemoryException) and _OWN_LIMIT_REACHED not in message:
+        return MemoryError(message)
     fault = error if isinstance(error, OSError) else os_error_in_text(message)
     if fault is not None:
         return store_error(fault, path, verb)
