@@ -426,7 +426,7 @@ class _MeasuredConfigurations(Record):
         A repeat of the best points has a score as their means have: those of one block are paired.
         """
         others = [owner for owner in self.configuration_ids if owner != leader]
-        compared = {other: self._comparison(measure, leader, other) for other in others}
+        compared = {other: self._comparison_of_scores(measure, leader, other) for other in others}
         known = {other: own for other, own in compared.items() if own is not None}
         return dict(zip(known, apply_holm_correction(list(known.values())), strict=True))
 
@@ -437,7 +437,9 @@ class _MeasuredConfigurations(Record):
             own.verdict is ComparisonVerdict.WORSE for own in compared.values()
         )
 
-    def _comparison(self, measure: Measure, leader_id: str, trailing_id: str) -> Comparison | None:
+    def _comparison_of_scores(
+        self, measure: Measure, leader_id: str, trailing_id: str
+    ) -> Comparison | None:
         first, second = self._common_repeats(leader_id), self._common_repeats(trailing_id)
         both = [repeat for repeat in first if repeat in second]
         if len(both) > 1:

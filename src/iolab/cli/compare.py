@@ -380,7 +380,7 @@ def _comparison_table(comparison: ComparisonResult) -> RenderableType:
                 *([styled_verdict(row.verdict_level)] if len(levels) > 1 else []),
             ]
         )
-    names = _column_names(comparison)
+    names = _side_column_names(comparison)
     heads = [Column("", can_wrap=True)]
     heads += [Column(one_line(name), is_number=True) for name in names]
     heads += [Column("ratio (95 %)", is_number=True), Column("")]
@@ -388,7 +388,7 @@ def _comparison_table(comparison: ComparisonResult) -> RenderableType:
     return GroupedTable(heads, [(section_title(point), rows) for point, rows in points.items()])
 
 
-def _column_names(comparison: ComparisonResult) -> tuple[str, str]:
+def _side_column_names(comparison: ComparisonResult) -> tuple[str, str]:
     """What the columns of the sides are called."""
     from iolab.report.comparison import short_side_names
 
@@ -457,7 +457,7 @@ def _verdict_counts_text(comparison: ComparisonResult) -> str:
         for verdict, number in comparison.row_count_by_verdict.items()
         if number
     ]
-    baseline, candidate = _column_names(comparison)
+    baseline, candidate = _side_column_names(comparison)
     total = counted_noun(len(comparison.compared_metrics), "comparison")
     return f"{candidate} against {baseline}: {', '.join(parts)}. Verdicts allow for {total}."
 

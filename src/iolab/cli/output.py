@@ -340,7 +340,7 @@ def harden_streams() -> None:
     """Let no stream that is closed, no width of nothing and no character end the program."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
-            setattr(sys, name, _open_null_stream(number))
+            setattr(sys, name, _open_null_stream_at(number))
     for name in ("COLUMNS", "LINES"):
         if os.environ.get(name, "").strip("0") == "":
             os.environ.pop(name, None)  # rich would draw nothing
@@ -374,7 +374,7 @@ def require_flushed_output() -> None:
     _write(sys.stdout, "")
 
 
-def _open_null_stream(descriptor: int) -> TextIO:
+def _open_null_stream_at(descriptor: int) -> TextIO:
     """A stream in place of one that was closed, so that no file gets its number and our output."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, descriptor)

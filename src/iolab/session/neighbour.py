@@ -199,7 +199,7 @@ class NeighbourLoads:
         for event in self._loads:
             await self.wait_for_end_and_tell_early_end(event)
 
-    def with_neighbour_runs(self, record: RunRecord, elapsed_s: float) -> RunRecord:
+    def record_with_neighbour_runs(self, record: RunRecord, elapsed_s: float) -> RunRecord:
         """The record with what the neighbours did."""
         pairs = [(load.plan, state) for load in self._loads.values() for state in load.host_runs]
         if not pairs:

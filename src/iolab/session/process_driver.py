@@ -315,7 +315,7 @@ class ProcessDriver(LoadDriver):
         scenario = self.phase_runner.scenario
         baseline_s = scenario.phases[0].seconds if scenario.phases else record.runtime_s
         elapsed_s = (record.ended_real_ns - record.started_real_ns) / NS_PER_S
-        record = self.phase_runner.neighbours.with_neighbour_runs(record, elapsed_s)
+        record = self.phase_runner.neighbours.record_with_neighbour_runs(record, elapsed_s)
         return replace(record, scenario=scenario, runtime_s=baseline_s)
 
     def begin_measure_phase(self, session: SessionContext, run: PlannedRun) -> None:

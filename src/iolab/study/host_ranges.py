@@ -57,7 +57,7 @@ def expand_names(text: str) -> tuple[str, ...]:
         raise HostNamesError(f"has {len(text)} characters", f"Give at most {TEXT_CHARACTERS}.")
     names: list[str] = []
     for part in _split_at_commas(text):
-        names += _expand_name(text, part, HOSTS_MAX - len(names))
+        names += _names_from_ranges(text, part, HOSTS_MAX - len(names))
     return tuple(names)
 
 
@@ -73,7 +73,7 @@ def _split_at_commas(text: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def _expand_name(text: str, name_with_range: str, max_name_count: int) -> list[str]:
+def _names_from_ranges(text: str, name_with_range: str, max_name_count: int) -> list[str]:
     pieces = list(_PIECE.finditer(name_with_range))
     if not name_with_range or "".join(piece.group() for piece in pieces) != name_with_range:
         raise HostNamesError(f"is {quote_value(text)}", _HINT)

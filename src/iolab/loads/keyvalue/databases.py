@@ -31,8 +31,8 @@ from iolab.hosts.remote_process import (
     run_program_or_raise,
 )
 from iolab.loads.keyvalue.db_bench.engine import (
+    build_level_statistics_command,
     database_fill_command,
-    levels_command,
     table_shape_command,
 )
 from iolab.loads.keyvalue.db_bench.evidence import fill_faults
@@ -344,7 +344,7 @@ async def _copy_and_inspect_user_database(
     database, trial = _database_path(workdir, job), f"{golden_database_folder(workdir, job)}/trial"
     await copy_folder_by_reflink_if_possible(workdir.host, job.database, database)
     await copy_folder_by_reflink_if_possible(workdir.host, database, trial)
-    command = levels_command(job, workdir.dir, trial)
+    command = build_level_statistics_command(job, workdir.dir, trial)
     raw = await run_and_get_output(
         workdir.host, command.argv, cwd=command.cwd, limit_s=command.wall_limit_s, env=command.env
     )

@@ -330,8 +330,8 @@ def audit_restated_figures(published: PublishedSet) -> Iterator[AuditOutcome]:
             for name, value in again.table.items():
                 stated = exact_count_range(
                     name, element.table.get(name)
-                ) or _figure_or_memory_total_range(element.table.get(name))
-                other = exact_count_range(name, value) or _figure_or_memory_total_range(value)
+                ) or _printed_range_of_figure_or_memory(element.table.get(name))
+                other = exact_count_range(name, value) or _printed_range_of_figure_or_memory(value)
                 if (
                     name in ("in", "where", "over", *ELEMENT_KEYS)
                     or stated is None
@@ -350,7 +350,7 @@ def audit_restated_figures(published: PublishedSet) -> Iterator[AuditOutcome]:
                 yield exact_relation_outcome("restated", element, message, is_met=fine)
 
 
-def _figure_or_memory_total_range(value: object) -> RoundingInterval | None:
+def _printed_range_of_figure_or_memory(value: object) -> RoundingInterval | None:
     """A figure; of memory in words the total."""
     if not isinstance(value, str):
         return None if isinstance(value, bool) else printed_value_range(value)

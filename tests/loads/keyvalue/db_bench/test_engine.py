@@ -15,10 +15,10 @@ from iolab.loads.keyvalue.db_bench.engine import (
     SEED_STEP,
     bench_command,
     bench_seed_range,
+    build_level_statistics_command,
     database_fill_command,
     derived_seed,
     fill_seed_range,
-    levels_command,
     next_free_seed,
     parse_version,
     table_shape_command,
@@ -203,7 +203,7 @@ def test_the_version_is_read_where_it_is_told(words: bytes, version: str) -> Non
 
 def test_a_database_is_asked_for_its_levels_without_compacting_it() -> None:
     job = replace(JOB, options=(("num_levels", "4"), ("disable_auto_compactions", "0")))
-    argv = levels_command(job, "/t", "d").argv
+    argv = build_level_statistics_command(job, "/t", "d").argv
     assert "--benchmarks=levelstats,stats" in argv
     assert "--use_existing_db=1" in argv
     assert "--num_levels=4" in argv

@@ -165,7 +165,9 @@ def database_fill_command(
     return _db_bench_command(argv, directory, START_LIMIT_S + size / SLOWEST_LOAD_BYTES_PER_S)
 
 
-def levels_command(job: DbBenchJob, directory: str, database_folder: str) -> Command:
+def build_level_statistics_command(
+    job: DbBenchJob, directory: str, database_folder: str
+) -> Command:
     """Ask for the levels of a database that iolab did not load; give it a copy to open."""
     options = _validated_options(job.options)
     argv = [
